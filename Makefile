@@ -1,0 +1,42 @@
+# Two commands do everything on a machine with Python 3.11+ and Java 17: `make demo` and `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.PHONY: install demo test check format fuzz tpch clean
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml requirements-dev.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "spark-trickle needs Python 3.11 or newer; hint: make PYTHON=/path/to/python3.11"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "Installing into .venv (once)…"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[postgres]' -r requirements-dev.txt
+	@touch $(STAMP)
+
+demo: install          ## the tour: two tables, three stream tables, a change, a refresh, a proof
+	@$(BIN)/python examples/demo.py
+
+test: install          ## pure tests first, then those with Spark
+	$(BIN)/python -m pytest tests/pure
+	$(BIN)/python -m pytest tests/catalog tests/spark
+
+check: install         ## format, lint, types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: install
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+fuzz: install          ## random edits, more seeds and cycles than CI has time for
+	$(BIN)/python -m tests.spark.fuzz
+
+tpch: install          ## TPC-H at scale 0.01: 22 stream tables, three edit cycles, checked against Spark
+	$(BIN)/python -m tests.spark.tpch
+
+clean:
+	rm -rf .venv .trickle .cache .mypy_cache .ruff_cache .pytest_cache

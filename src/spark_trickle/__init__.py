@@ -1,0 +1,1 @@
+"""Stream tables for Apache Spark and Delta Lake."""

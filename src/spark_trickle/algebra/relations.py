@@ -1,0 +1,228 @@
+"""The eight kinds of relation, and the change nodes that the rules build from them.
+
+A relation evaluates to a bag of rows; a change evaluates to rows with a signed integer weight.
+Nodes are compared and memoised by identity: two equal-looking nodes are two nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One output column. The id is the planner's: it stays the same in every version of a node."""
+
+    id: int
+    name: str
+    type: str
+    comparable: bool = True
+    """SQL equality is defined on the type, so the column may be a key."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operator:
+    """What the calculus may know of an operator; the payload itself is opaque to every rule."""
+
+    payload: object
+    label: str
+    passes: Mapping[int, int] = field(default_factory=dict)
+    """Output columns that carry an input column unchanged."""
+    reads: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    """Input columns from which an output column is computed."""
+    decides: frozenset[int] = frozenset()
+    """Input columns that decide which rows come out, or which rows meet in a join of any kind."""
+    unrepeatable: frozenset[int] = frozenset()
+    """Output columns that may differ between two evaluations on equal input."""
+    position: tuple[int, int] | None = None
+    """Line and column in the defining query, where the planner knows it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scan:
+    """A source table."""
+
+    columns: tuple[Column, ...]
+    source: str
+    operator: Operator
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowWise:
+    """f(R) where every output row comes from one input row: project, filter, generate, expand."""
+
+    columns: tuple[Column, ...]
+    child: Node
+    operator: Operator
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Concat:
+    """UNION ALL; children correspond to the output by position."""
+
+    columns: tuple[Column, ...]
+    children: tuple[Node, ...]
+    operator: Operator
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InnerJoin:
+    """L ⋈ R; `keys` are the pairs of columns its condition equates, if any."""
+
+    columns: tuple[Column, ...]
+    left: Node
+    right: Node
+    keys: tuple[tuple[int, int], ...]
+    operator: Operator
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LookupJoin:
+    """J(L, R), linear in L: every left row looks at the right side and yields its own output rows."""
+
+    columns: tuple[Column, ...]
+    left: Node
+    right: Node
+    keys: tuple[tuple[int, int], ...]
+    operator: Operator
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PerKey:
+    """Q whose output for a key depends only on the input rows of that key; `keys[i]` belong to child i."""
+
+    columns: tuple[Column, ...]
+    children: tuple[Node, ...]
+    keys: tuple[tuple[int, ...], ...]
+    operator: Operator
+
+    def __post_init__(self) -> None:
+        if len(self.children) != len(self.keys) or len({len(k) for k in self.keys}) != 1:
+            raise ValueError("a PerKey needs equally many key columns for each of its children")
+        if not self.keys[0]:
+            raise ValueError("a PerKey without key columns is a Whole")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Whole:
+    """Q of which nothing is known but its inputs; with no children, a constant."""
+
+    columns: tuple[Column, ...]
+    children: tuple[Node, ...]
+    operator: Operator
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loop:
+    """A recursive query over its inputs."""
+
+    columns: tuple[Column, ...]
+    children: tuple[Node, ...]
+    operator: Operator
+
+
+class Version(Enum):
+    """The two ends of a refresh interval."""
+
+    OLD = "old"
+    NEW = "new"
+
+
+OLD, NEW = Version.OLD, Version.NEW
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Changes:
+    """What changed in a source: its rows with weights, netted."""
+
+    scan: Scan
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.scan.columns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class At:
+    """A relation evaluated on one version of all its sources."""
+
+    relation: Node
+    version: Version
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.relation.columns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeysOf:
+    """The distinct keys found in several changes, each with its own columns for them."""
+
+    parts: tuple[tuple[Node, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matching:
+    """The rows whose `on` columns are found in `keys` (null-safe). `on` pairs a key position with a column."""
+
+    child: Node
+    on: tuple[tuple[int, int], ...]
+    keys: KeysOf
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.child.columns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Partners:
+    """The rows of `left` that the condition of `join` connects with some row of a change to its right."""
+
+    left: Node
+    change: Node
+    join: LookupJoin
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.left.columns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Signed:
+    """A relation as a change: every row with weight +1 or −1."""
+
+    child: Node
+    sign: int
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.child.columns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sum:
+    """Changes added up; all have the same columns."""
+
+    changes: tuple[Node, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.changes[0].columns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Net:
+    """A change with the weights of identical rows summed and zeros dropped."""
+
+    change: Node
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.change.columns
+
+
+Relation = Scan | RowWise | Concat | InnerJoin | LookupJoin | PerKey | Whole | Loop
+Node = Relation | Changes | At | Matching | Partners | Signed | Sum | Net

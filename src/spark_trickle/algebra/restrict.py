@@ -1,0 +1,119 @@
+"""Pushing a key set down: read only what the keys can reach.
+
+A push is a pre-filter. It may let more rows through than the keys ask for, so the exact filter is
+applied again where the key set is used; it must never drop a row that the exact filter would keep:
+σ_{K∈S} N(pushed) = σ_{K∈S} N.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import assert_never
+
+from spark_trickle.algebra.relations import (
+    At,
+    Changes,
+    Concat,
+    InnerJoin,
+    KeysOf,
+    LookupJoin,
+    Loop,
+    Matching,
+    Net,
+    Node,
+    Partners,
+    PerKey,
+    RowWise,
+    Scan,
+    Signed,
+    Sum,
+    Version,
+    Whole,
+)
+
+
+def matching(relation: Node, version: Version, on: tuple[int, ...], keys: KeysOf) -> Matching:
+    """The rows of one version whose `on` columns are in `keys`, read through as few rows as possible."""
+    pairs = tuple(enumerate(on))
+    pushed = restrict(relation, version, dict(pairs), keys)
+    if isinstance(pushed, Matching) and pushed.on == pairs:
+        return pushed
+    return Matching(pushed, pairs, keys)
+
+
+def restrict(relation: Node, version: Version, on: Mapping[int, int], keys: KeysOf) -> Node:
+    """`relation` at `version`, pre-filtered below by the key positions (`on`: position → column) it can use."""
+    if not on:
+        return At(relation, version)
+    match relation:
+        case Scan():
+            return Matching(At(relation, version), tuple(sorted(on.items())), keys)
+        case RowWise(child=child):
+            passes = relation.operator.passes
+            inner = {i: passes[c] for i, c in on.items() if c in passes}
+            return (
+                replace(relation, child=restrict(child, version, inner, keys))
+                if inner
+                else At(relation, version)
+            )
+        case Concat(children=children):
+            place = {column.id: i for i, column in enumerate(relation.columns)}
+            return replace(
+                relation,
+                children=tuple(
+                    restrict(child, version, {i: child.columns[place[c]].id for i, c in on.items()}, keys)
+                    for child in children
+                ),
+            )
+        case InnerJoin(left=left, right=right):
+            to_left = _owned(on, left) | _across(on, {r: lt for lt, r in relation.keys})
+            to_right = _owned(on, right) | _across(on, dict(relation.keys))
+            return _both(relation, version, to_left, to_right, keys)
+        case LookupJoin(left=left):
+            # From the right side nothing may be pushed: a NULL key may mean "no partner" as well.
+            to_left = _owned(on, left)
+            return _both(relation, version, to_left, _across(to_left, dict(relation.keys)), keys)
+        case PerKey():
+            return _into_keys(relation, version, on, keys)
+        case Whole() | Loop():
+            return At(relation, version)
+        case Changes() | At() | Matching() | Partners() | Signed() | Sum() | Net():
+            raise TypeError(f"{type(relation).__name__} is part of a change, not of a query")
+    assert_never(relation)
+
+
+def _both(
+    join: InnerJoin | LookupJoin,
+    version: Version,
+    to_left: Mapping[int, int],
+    to_right: Mapping[int, int],
+    keys: KeysOf,
+) -> Node:
+    if not to_left and not to_right:
+        return At(join, version)
+    left = restrict(join.left, version, to_left, keys)
+    right = restrict(join.right, version, to_right, keys)
+    return replace(join, left=left, right=right)
+
+
+def _into_keys(relation: PerKey, version: Version, on: Mapping[int, int], keys: KeysOf) -> Node:
+    """Only key columns may be pushed; each child has its own column at the same place among the keys."""
+    passes, first = relation.operator.passes, relation.keys[0]
+    places = {i: first.index(passes[c]) for i, c in on.items() if passes.get(c) in first}
+    if not places:
+        return At(relation, version)
+    children = tuple(
+        restrict(child, version, {i: own[place] for i, place in places.items()}, keys)
+        for child, own in zip(relation.children, relation.keys, strict=True)
+    )
+    return replace(relation, children=children)
+
+
+def _owned(on: Mapping[int, int], side: Node) -> dict[int, int]:
+    ids = {column.id for column in side.columns}
+    return {i: c for i, c in on.items() if c in ids}
+
+
+def _across(on: Mapping[int, int], partner: Mapping[int, int]) -> dict[int, int]:
+    return {i: partner[c] for i, c in on.items() if c in partner}

@@ -1,0 +1,1 @@
+"""One file per step. A released step is never edited: databases have run it."""

@@ -1,0 +1,73 @@
+"""Repository of the history: every refresh that was started, and how it ended."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, cast
+
+from sqlalchemy import ColumnElement, Connection, insert, select, update
+
+from spark_trickle.catalog.failures import dropped
+from spark_trickle.catalog.rows import Refresh, values
+from spark_trickle.catalog.schema import REFRESHES
+from spark_trickle.catalog.stream_tables import keep_stream_table
+from spark_trickle.clock import Clock
+
+
+class Refreshes:
+    def __init__(self, connection: Connection, clock: Clock) -> None:
+        self._connection = connection
+        self._clock = clock
+
+    def start(self, stream_table_id: str, sequence: int, owner: str) -> Refresh:
+        """A running refresh that will commit as transaction number `sequence`."""
+        keep_stream_table(self._connection, stream_table_id)
+        row = Refresh(
+            id=0,
+            stream_table_id=stream_table_id,
+            sequence=sequence,
+            status="RUNNING",
+            started_at=self._clock(),
+            owner=owner,
+        )
+        fields = values(row)
+        del fields["id"]  # the database numbers it
+        key = self._connection.execute(insert(REFRESHES).values(fields)).inserted_primary_key
+        return replace(row, id=cast("tuple[int]", key)[0])
+
+    def finish(self, refresh_id: int, **fields: Any) -> Refresh:
+        """Needs a `status` other than RUNNING; sets `finished_at`."""
+        if fixed := fields.keys() & {"id", "stream_table_id", "started_at", "finished_at"}:
+            raise TypeError(f"{', '.join(sorted(fixed))} cannot be updated")
+        row = self.get(refresh_id)
+        if row is None:
+            raise dropped(f"refresh {refresh_id}")
+        fields["finished_at"] = self._clock()
+        finished = replace(row, **fields)
+        self._connection.execute(update(REFRESHES).where(REFRESHES.c.id == refresh_id).values(fields))
+        return finished
+
+    def get(self, refresh_id: int) -> Refresh | None:
+        return next(iter(self._newest(REFRESHES.c.id == refresh_id)), None)
+
+    def of(self, stream_table_id: str, limit: int | None = None) -> list[Refresh]:
+        """Newest first."""
+        return self._newest(REFRESHES.c.stream_table_id == stream_table_id, limit=limit)
+
+    def all(self, limit: int | None = None) -> list[Refresh]:
+        """Of every stream table, newest first."""
+        return self._newest(limit=limit)
+
+    def running(self, stream_table_id: str) -> list[Refresh]:
+        """Under way, or left behind by a process that died."""
+        return self._newest(REFRESHES.c.stream_table_id == stream_table_id, REFRESHES.c.status == "RUNNING")
+
+    def last_completed(self, stream_table_id: str) -> Refresh | None:
+        completed = self._newest(
+            REFRESHES.c.stream_table_id == stream_table_id, REFRESHES.c.status == "COMPLETED", limit=1
+        )
+        return next(iter(completed), None)
+
+    def _newest(self, *conditions: ColumnElement[bool], limit: int | None = None) -> list[Refresh]:
+        query = select(REFRESHES).where(*conditions).order_by(REFRESHES.c.id.desc()).limit(limit)
+        return [Refresh(**row._asdict()) for row in self._connection.execute(query)]

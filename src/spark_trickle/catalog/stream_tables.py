@@ -1,0 +1,86 @@
+"""Repository of the stream tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from spark_trickle.catalog.failures import dropped
+from spark_trickle.catalog.rows import StreamTable, values
+from spark_trickle.catalog.schema import STREAM_TABLES
+from spark_trickle.clock import Clock
+from spark_trickle.errors import TableNameError
+
+
+def keep_stream_table(connection: Connection, stream_table_id: str) -> StreamTable:
+    """The row, which nobody else drops or changes before this transaction ends.
+
+    Every repository takes this same lock first, so that no two transactions wait for each other.
+    """
+    query = select(STREAM_TABLES).where(STREAM_TABLES.c.id == stream_table_id)
+    row = connection.execute(query.with_for_update(key_share=True)).one_or_none()
+    if row is None:
+        raise dropped(stream_table_id)
+    return StreamTable(**row._asdict())
+
+
+class StreamTables:
+    def __init__(self, connection: Connection, clock: Clock) -> None:
+        self._connection = connection
+        self._clock = clock
+
+    def add(self, row: StreamTable) -> None:
+        with self._one_per_name(row.name):
+            self._connection.execute(insert(STREAM_TABLES).values(values(row)))
+
+    def get(self, name: str) -> StreamTable | None:
+        return self._one(STREAM_TABLES.c.name == name)
+
+    def get_by_id(self, stream_table_id: str) -> StreamTable | None:
+        return self._one(STREAM_TABLES.c.id == stream_table_id)
+
+    def all(self) -> list[StreamTable]:
+        """Sorted by name, here because the databases disagree about the order of text."""
+        rows = self._connection.execute(select(STREAM_TABLES))
+        return sorted((StreamTable(**row._asdict()) for row in rows), key=lambda row: row.name)
+
+    def update(self, stream_table_id: str, **fields: Any) -> StreamTable:
+        """Write these fields and no others, so that two writers of different fields do not undo each other."""
+        if fixed := fields.keys() & {"id", "created_at", "updated_at"}:
+            raise TypeError(f"{', '.join(sorted(fixed))} cannot be updated")
+        row = keep_stream_table(self._connection, stream_table_id)
+        fields["updated_at"] = self._clock()
+        changed = replace(row, **fields)
+        with self._one_per_name(changed.name):
+            self._connection.execute(
+                update(STREAM_TABLES).where(STREAM_TABLES.c.id == stream_table_id).values(fields)
+            )
+        return changed
+
+    def remove(self, stream_table_id: str) -> None:
+        """Its dependencies and history go with it. Removing what is not there is no error."""
+        self._connection.execute(delete(STREAM_TABLES).where(STREAM_TABLES.c.id == stream_table_id))
+
+    def _one(self, condition: ColumnElement[bool]) -> StreamTable | None:
+        row = self._connection.execute(select(STREAM_TABLES).where(condition)).one_or_none()
+        return None if row is None else StreamTable(**row._asdict())
+
+    @contextmanager
+    def _one_per_name(self, name: str) -> Iterator[None]:
+        """In a savepoint: a caller who catches the error may go on with the transaction."""
+        try:
+            with self._connection.begin_nested():
+                yield
+        except IntegrityError:
+            if self.get(name) is None:
+                raise
+            raise TableNameError(
+                f"There is already a stream table `{name}`.",
+                hint="Choose another name, or drop that one first.",
+                code="NAME_TAKEN",
+            ) from None

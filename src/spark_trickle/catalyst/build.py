@@ -1,0 +1,278 @@
+"""Relation → plan: the query's own operators over any version, change or restriction of the inputs.
+
+Every built plan has the column ids of the operator it stands for, so the query's expressions work on it
+unchanged. A change has one more column, the weight, at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, assert_never
+
+from pyspark.sql import DataFrame
+
+from spark_trickle.algebra.relations import (
+    At,
+    Changes,
+    Concat,
+    InnerJoin,
+    KeysOf,
+    LookupJoin,
+    Loop,
+    Matching,
+    Net,
+    Node,
+    Partners,
+    PerKey,
+    RowWise,
+    Scan,
+    Signed,
+    Sum,
+    Version,
+    Whole,
+)
+from spark_trickle.algebra.traverse import scans_of
+from spark_trickle.catalyst.identity import net
+from spark_trickle.catalyst.plan import WEIGHT, Attribute, Plan, Planner, column_id, items, kind_of, output
+
+
+class Reader(Protocol):
+    """Where the rows of a source come from."""
+
+    def rows(self, source: str, version: Version, columns: Sequence[str]) -> DataFrame:
+        """The source's columns at one version."""
+        ...
+
+    def changes(self, source: str, columns: Sequence[str]) -> DataFrame | None:
+        """The netted change of these columns, weight last; None when there is none."""
+        ...
+
+
+@dataclass(frozen=True)
+class Built:
+    """A plan, and whether its last column is a weight."""
+
+    plan: Plan
+    weighted: bool
+
+
+class Builder:
+    """Builds the plans of one refresh. Shared nodes are built once; key sets are evaluated once."""
+
+    def __init__(self, planner: Planner, reader: Reader, local_rows: int) -> None:
+        self._planner = planner
+        self._reader = reader
+        self._local_rows = local_rows
+        self._built: dict[int, Built | None] = {}
+        self._keys: dict[int, Plan | None] = {}
+        self._changes: dict[tuple[str, tuple[str, ...]], Plan | None] = {}
+        self._held: list[DataFrame] = []
+        self._alive: list[Node | KeysOf] = []
+
+    def change(self, node: Node) -> DataFrame | None:
+        """A change as a frame, weight last; None when it is empty without looking."""
+        built = self._build(node)
+        return None if built is None else self._planner.frame(built.plan)
+
+    def rows(self, node: Node) -> DataFrame | None:
+        """A relation as a frame."""
+        return self.change(node)
+
+    def keys(self, keys: KeysOf) -> DataFrame | None:
+        """A key set as a frame with columns k0, k1, …"""
+        plan = self._key_set(keys)
+        return None if plan is None else self._planner.frame(plan)
+
+    def hold(self, frame: DataFrame) -> Plan | None:
+        """The frame evaluated once: on the driver when small, else kept by the executors. None when empty."""
+        local = self._planner.local_rows(frame, self._local_rows)
+        if local is not None:
+            return local if self._planner.local_count(local) else None
+        kept = frame.persist()
+        self._held.append(kept)
+        return self._planner.analyzed(kept)
+
+    def close(self) -> None:
+        """Let go of everything held."""
+        for frame in self._held:
+            frame.unpersist()
+
+    def _build(self, node: Node) -> Built | None:
+        if id(node) not in self._built:
+            self._alive.append(node)  # ids are only unique among living objects
+            self._built[id(node)] = self._visit(node)
+        return self._built[id(node)]
+
+    def _visit(self, node: Node) -> Built | None:
+        match node:
+            case Changes(scan=scan):
+                return self._source_change(scan)
+            case At(relation=relation, version=version):
+                return Built(self._at(relation, version), False)
+            case RowWise(child=child):
+                return self._row_wise(node, self._build(child))
+            case Concat(children=children):
+                return self._concat(node, [self._build(child) for child in children])
+            case InnerJoin(left=left, right=right) | LookupJoin(left=left, right=right):
+                return self._join(node, self._build(left), self._build(right))
+            case PerKey(children=children):
+                parts = [self._build(child) for child in children]
+                if any(part is None for part in parts):
+                    return None
+                plans = [part.plan for part in parts if part is not None]
+                return Built(self._planner.with_children(node.operator.payload, plans), False)
+            case Matching(child=child, keys=keys, on=on):
+                return self._matching(self._build(child), keys, on)
+            case Partners(left=left, change=change, join=join):
+                return self._partners(self._build(left), self._build(change), join)
+            case Signed(child=child, sign=sign):
+                return self._signed(self._build(child), sign)
+            case Sum(changes=changes):
+                plans = [b.plan for b in map(self._build, changes) if b is not None]
+                return Built(self._planner.union(plans), True) if plans else None
+            case Net(change=change):
+                return self._net(self._build(change))
+            case Scan() | Whole() | Loop():
+                raise TypeError(f"{type(node).__name__} needs a version: wrap it in At")
+        assert_never(node)
+
+    # Leaves
+
+    def _at(self, relation: Node, version: Version) -> Plan:
+        assert not isinstance(relation, Changes | At | Matching | Partners | Signed | Sum | Net)  # noqa: S101
+        if isinstance(relation, Scan):
+            return self._scan(relation, version)
+        replaced = [(scan.operator.payload, self._scan(scan, version)) for scan in scans_of(relation)]
+        return self._planner.replace_nodes(relation.operator.payload, replaced)
+
+    def _scan(self, scan: Scan, version: Version) -> Plan:
+        frame = self._reader.rows(scan.source, version, [c.name for c in scan.columns])
+        return self._adopt(scan, self._planner.analyzed(frame), weighted=False)
+
+    def _source_change(self, scan: Scan) -> Built | None:
+        wanted = tuple(c.name for c in scan.columns)
+        key = (scan.source, wanted)
+        if key not in self._changes:
+            frame = self._reader.changes(scan.source, wanted)
+            self._changes[key] = None if frame is None else self.hold(frame)
+        plan = self._changes[key]
+        return None if plan is None else Built(self._adopt(scan, plan, weighted=True), True)
+
+    def _adopt(self, scan: Scan, plan: Plan, weighted: bool) -> Plan:
+        """The plan under the ids of the leaf it stands for; columns nobody reads are NULL."""
+        own = output(plan)
+        found = {c.id: have for c, have in zip(scan.columns, own[: len(scan.columns)], strict=True)}
+        columns = [
+            self._planner.alias(
+                found.get(column_id(want)) or self._planner.null(want.dataType()), want.name(), want.exprId()
+            )
+            for want in output(scan.operator.payload)
+        ]
+        if weighted:
+            columns.append(self._planner.alias(own[-1], WEIGHT))
+        return self._planner.project(columns, plan)
+
+    # Operators
+
+    def _row_wise(self, node: RowWise, child: Built | None) -> Built | None:
+        if child is None:
+            return None
+        payload = node.operator.payload
+        if not child.weighted:
+            return Built(self._planner.with_children(payload, [child.plan]), False)
+        weight = output(child.plan)[-1]
+        kind = kind_of(payload)
+        if kind == "Project":
+            columns = [*items(payload.projectList()), weight]  # type: ignore[attr-defined]
+            return Built(self._planner.project(columns, child.plan), True)
+        if kind == "Expand":
+            return Built(self._expand(payload, child.plan, weight), True)
+        applied = self._planner.with_children(payload, [child.plan])
+        return Built(self._planner.project([*output(payload), weight], applied), True)
+
+    def _expand(self, payload: Plan, child: Plan, weight: Attribute) -> Plan:
+        planner = self._planner
+        projections = [planner.seq([*items(p), weight]) for p in items(payload.projections())]
+        outer = planner.alias(weight, WEIGHT).toAttribute()
+        columns = planner.seq([*output(payload), outer])
+        return planner.logical.Expand(planner.seq(projections), columns, child)
+
+    def _concat(self, node: Concat, children: list[Built | None]) -> Built | None:
+        present = [child for child in children if child is not None]
+        if not present:
+            return None
+        targets = output(node.operator.payload)
+        weighted = present[0].weighted
+        plans = [self._planner.readdress(child.plan, targets, weighted) for child in present]
+        return Built(self._planner.union(plans), weighted)
+
+    def _join(self, node: InnerJoin | LookupJoin, left: Built | None, right: Built | None) -> Built | None:
+        if left is None or right is None:
+            return None
+        payload = node.operator.payload
+        joined = self._planner.with_children(payload, [left.plan, right.plan])
+        weighted = left if left.weighted else right if right.weighted else None
+        if weighted is None:
+            return Built(joined, False)
+        columns = [*output(payload), output(weighted.plan)[-1]]
+        return Built(self._planner.project(columns, joined), True)
+
+    def _matching(self, child: Built | None, keys: KeysOf, on: tuple[tuple[int, int], ...]) -> Built | None:
+        if child is None:
+            return None
+        key_set = self._key_set(keys)
+        if key_set is None:
+            return None
+        own = {column_id(a): a for a in output(child.plan)}
+        return Built(self.semi_join(child.plan, [(i, own[c]) for i, c in on], key_set), child.weighted)
+
+    def semi_join(self, plan: Plan, on: Sequence[tuple[int, Attribute]], key_set: Plan) -> Plan:
+        """The rows whose columns equal the key set's at the given positions, NULL being a key like any other."""
+        planner = self._planner
+        keys = output(key_set)
+        fresh = [planner.alias(keys[i], f"__st_k{i}") for i, _ in on]
+        conditions = [
+            planner.equal_null_safe(column, alias.toAttribute())
+            for (_, column), alias in zip(on, fresh, strict=True)
+        ]
+        return planner.join(plan, planner.project(fresh, key_set), "LeftSemi", planner.all_of(conditions))
+
+    def _partners(self, left: Built | None, change: Built | None, join: LookupJoin) -> Built | None:
+        if left is None or change is None:
+            return None
+        condition = join.operator.payload.condition()  # type: ignore[attr-defined]
+        met = condition.get() if condition.isDefined() else None
+        return Built(self._planner.join(left.plan, change.plan, "LeftSemi", met), False)
+
+    def _signed(self, child: Built | None, sign: int) -> Built | None:
+        if child is None:
+            return None
+        columns = [*output(child.plan), self._planner.alias(self._planner.literal(sign), WEIGHT)]
+        return Built(self._planner.project(columns, child.plan), True)
+
+    def _net(self, child: Built | None) -> Built | None:
+        if child is None:
+            return None
+        held = self.hold(net(self._planner.frame(child.plan)))
+        if held is None:
+            return None
+        return Built(self._planner.readdress(held, output(child.plan)[:-1], weight=True), True)
+
+    def _key_set(self, keys: KeysOf) -> Plan | None:
+        if id(keys) not in self._keys:
+            self._alive.append(keys)
+            self._keys[id(keys)] = self._evaluate_keys(keys)
+        return self._keys[id(keys)]
+
+    def _evaluate_keys(self, keys: KeysOf) -> Plan | None:
+        planner = self._planner
+        parts = []
+        for part, on in keys.parts:
+            built = self._build(part)
+            if built is None:
+                continue
+            own = {column_id(a): a for a in output(built.plan)}
+            columns = [planner.alias(own[c], f"k{i}") for i, c in enumerate(on)]
+            parts.append(planner.project(columns, built.plan))
+        return self.hold(planner.frame(planner.distinct(planner.union(parts)))) if parts else None

@@ -1,0 +1,140 @@
+"""From a query to all that a refresh needs of it. Built without running anything."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql.types import NullType, StructField, StructType
+
+from spark_trickle.algebra.relations import Column, Operator, Relation, Scan, Whole
+from spark_trickle.algebra.traverse import scans_of, walk
+from spark_trickle.catalyst.analyze import all_plans
+from spark_trickle.catalyst.classify import Classifier, used_columns
+from spark_trickle.catalyst.normalize import NotNormalizable, normalize
+from spark_trickle.catalyst.plan import Plan, Planner, children, column_id, kind_of, output
+from spark_trickle.catalyst.rewrite import carry_columns
+from spark_trickle.catalyst.sources import SourceTable, source_of, sources_in
+from spark_trickle.catalyst.volatile import refuse_volatile
+from spark_trickle.errors import DefinitionError
+from spark_trickle.incremental.maintain import Maintenance, Recompute, hidden_keys, maintain
+from spark_trickle.names import PREFIX
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A defining query, understood: what it reads, what it gives, how it is kept up to date."""
+
+    relation: Relation
+    maintenance: Maintenance
+    sources: Mapping[str, SourceTable]
+    schema: StructType
+    hidden: StructType
+    """Key columns stored beside the query's own, in `__st`."""
+    fingerprint: str
+
+    def columns_of(self, source: str) -> tuple[Column, ...]:
+        """The columns the query uses of a source, each once."""
+        found = {c.name: c for scan in scans_of(self.relation) if scan.source == source for c in scan.columns}
+        return tuple(found[name] for name in sorted(found))
+
+    @property
+    def recomputed(self) -> str:
+        """Why every refresh evaluates the whole query; empty when it does not."""
+        return self.maintenance.reason if isinstance(self.maintenance, Recompute) else ""
+
+
+def define(planner: Planner, analyzed: Plan) -> Definition:
+    """Understand an analyzed query, or say in one sentence why it cannot be a stream table."""
+    refuse_volatile(analyzed)
+    sources = sources_in(analyzed)
+    schema = planner.frame(analyzed).schema
+    _check_columns(schema)
+    relation = _relation(planner, analyzed)
+    visible = len(relation.columns)
+    carried = hidden_keys(relation)
+    if carried:
+        plan = carry_columns(planner, relation.operator.payload, list(carried))
+        relation = _classified(planner, plan)
+    types = planner.frame(relation.operator.payload).schema.fields if carried else []
+    hidden = StructType([StructField(f"k{i}", f.dataType) for i, f in enumerate(types[visible:])])
+    return Definition(relation, maintain(relation), sources, schema, hidden, _fingerprint(relation))
+
+
+def _relation(planner: Planner, analyzed: Plan) -> Relation:
+    try:
+        return _classified(planner, normalize(planner, analyzed))
+    except NotNormalizable as reason:
+        return _as_a_whole(planner, analyzed, str(reason))
+
+
+def _classified(planner: Planner, plan: Plan) -> Relation:
+    return Classifier(planner, _source_name, used_columns(plan)).relation(plan)
+
+
+def _as_a_whole(planner: Planner, analyzed: Plan, reason: str) -> Whole:
+    """The query as Spark analyzed it, subqueries and all, with its sources as inputs."""
+    classifier = Classifier(planner, _source_name)
+    leaves = {
+        column_id(output(node)[0]): node
+        for node in all_plans(analyzed)
+        if not children(node) and _source_name(node) is not None
+    }
+    scans = tuple(classifier.relation(leaf) for leaf in leaves.values())
+    operator = Operator(analyzed, str(analyzed.simpleString(1000)))
+    return Whole(classifier.columns(output(analyzed)), scans, operator, reason)
+
+
+def _source_name(leaf: Plan) -> str | None:
+    source = source_of(leaf)
+    return source.name if source else None
+
+
+def _check_columns(schema: StructType) -> None:
+    seen: set[str] = set()
+    for field in schema.fields:
+        name = field.name.lower()
+        if name in seen:
+            raise DefinitionError(
+                f"The query gives two columns named `{field.name}`.",
+                hint="Name them apart with AS.",
+                code="DUPLICATE_COLUMN",
+            )
+        seen.add(name)
+        if name.startswith(PREFIX):
+            raise DefinitionError(
+                f"The column name `{field.name}` starts with `{PREFIX}`, which is reserved.",
+                hint="Rename it with AS.",
+                code="RESERVED_COLUMN",
+            )
+        if isinstance(field.dataType, NullType):
+            raise DefinitionError(
+                f"The column `{field.name}` has no type: it is always NULL.",
+                hint=f"Give it one: CAST(NULL AS INT) AS {field.name}.",
+                code="UNTYPED_COLUMN",
+            )
+
+
+def _fingerprint(relation: Relation) -> str:
+    """A digest of what the query computes; column ids are numbered by first appearance."""
+    lines: list[str] = []
+    for node in walk(relation):
+        if isinstance(node, Scan):
+            columns = ", ".join(f"{c.name} {c.type}" for c in node.columns)
+            lines.append(f"{node.source}({columns})")
+        else:
+            lines.append(f"{type(node).__name__} {_constant_data(node)}{node.operator.label}")
+    lines += [f"{c.name} {c.type}" for c in relation.columns]
+    numbers: dict[str, str] = {}
+    text = re.sub(r"#\d+L?", lambda m: numbers.setdefault(m[0], f"#{len(numbers)}"), "\n".join(lines))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _constant_data(node: Relation) -> str:
+    """VALUES are not part of an operator's label."""
+    payload = node.operator.payload
+    if isinstance(node, Whole) and not node.children and kind_of(payload) == "LocalRelation":
+        return str(payload.data().toString())  # type: ignore[attr-defined]
+    return ""

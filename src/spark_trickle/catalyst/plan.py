@@ -1,0 +1,210 @@
+"""JVM logical plans behind one wrapper: everything that planning needs of Catalyst.
+
+Plans and expressions are opaque Java objects here (`Plan`, `Expression`); nobody outside this package
+touches their methods. Handles of JVM classes are looked up once per JVM: walking the class path by
+py4j costs ten times a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+Plan = Any
+Expression = Any
+Attribute = Any
+
+WEIGHT = "__st_weight"
+
+
+class Planner:
+    """Catalyst of one Spark session."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self.jvm: Any = spark.sparkContext._jvm
+        self.session: Any = spark._jsparkSession
+        handles = _handles(self.jvm)
+        self.logical = handles["logical"]
+        self.expressions = handles["expressions"]
+        self.none = handles["none"]
+        self._utils = handles["utils"]
+        self._dataset = handles["dataset"]
+        self._join_types: dict[str, Any] = handles["join_types"]
+
+    # Scala collections
+
+    def seq(self, values: Iterable[Any]) -> Any:
+        array = self.jvm.java.util.ArrayList()
+        for value in values:
+            array.add(value)
+        return self._utils.toSeq(array)
+
+    def mapping(self, pairs: Iterable[tuple[Any, Any]]) -> Any:
+        """A Scala map: usable wherever Catalyst wants a partial function."""
+        table = self.jvm.java.util.HashMap()
+        for key, value in pairs:
+            table.put(key, value)
+        return self._utils.toScalaMap(table)
+
+    def some(self, value: Any) -> Any:
+        return self.jvm.scala.Some(value)
+
+    # Frames and plans
+
+    def frame(self, plan: Plan) -> DataFrame:
+        return DataFrame(self._dataset.ofRows(self.session, plan), self.spark)
+
+    def analyzed(self, frame: DataFrame) -> Plan:
+        return frame._jdf.queryExecution().analyzed()
+
+    # Building
+
+    def new_id(self) -> Any:
+        return self.expressions.NamedExpression.newExprId()
+
+    def alias(self, child: Expression, name: str, expr_id: Any = None) -> Expression:
+        empty = self.seq([])
+        return self.expressions.Alias(child, name, expr_id or self.new_id(), empty, self.none, empty)
+
+    def literal(self, value: int) -> Expression:
+        return self.expressions.Literal.create(value, self.jvm.org.apache.spark.sql.types.DataTypes.LongType)
+
+    def null(self, data_type: Any) -> Expression:
+        return self.expressions.Literal.create(None, data_type)
+
+    def project(self, columns: Sequence[Expression], child: Plan) -> Plan:
+        return self.logical.Project(self.seq(columns), child)
+
+    def filter(self, condition: Expression, child: Plan) -> Plan:
+        return self.logical.Filter(condition, child)
+
+    def join(self, left: Plan, right: Plan, join_type: str, condition: Expression | None) -> Plan:
+        return self.join_as(left, right, self.join_type(join_type), condition)
+
+    def join_as(self, left: Plan, right: Plan, join_type: Any, condition: Expression | None) -> Plan:
+        wrapped = self.none if condition is None else self.some(condition)
+        return self.logical.Join(left, right, join_type, wrapped, self.logical.JoinHint.NONE())
+
+    def join_type(self, name: str) -> Any:
+        if name not in self._join_types:
+            package = self.jvm.org.apache.spark.sql.catalyst.plans
+            self._join_types[name] = getattr(getattr(package, f"{name}$"), "MODULE$")
+        return self._join_types[name]
+
+    def union(self, plans: Sequence[Plan]) -> Plan:
+        return plans[0] if len(plans) == 1 else self.logical.Union(self.seq(plans), False, False)
+
+    def distinct(self, plan: Plan) -> Plan:
+        return self.logical.Distinct(plan)
+
+    def equal_null_safe(self, left: Expression, right: Expression) -> Expression:
+        return self.expressions.EqualNullSafe(left, right)
+
+    def all_of(self, conditions: Sequence[Expression]) -> Expression | None:
+        result = None
+        for condition in conditions:
+            result = condition if result is None else self.expressions.And(result, condition)
+        return result
+
+    def readdress(self, plan: Plan, targets: Sequence[Attribute], weight: bool = False) -> Plan:
+        """The plan with its columns, in order, under the names and ids of `targets`; the weight follows."""
+        own = output(plan)
+        columns = [
+            self.alias(have, want.name(), want.exprId())
+            for have, want in zip(own[: len(targets)], targets, strict=True)
+        ]
+        if weight:
+            columns.append(self.alias(own[-1], WEIGHT))
+        return self.project(columns, plan)
+
+    # Rewriting
+
+    def with_children(self, plan: Plan, children: Sequence[Plan]) -> Plan:
+        return plan.withNewChildren(self.seq(children))
+
+    def replace_expressions(self, plan: Plan, replacements: Mapping[Expression, Expression]) -> Plan:
+        return plan.transformExpressionsUp(self.mapping(replacements.items()))
+
+    def replace_nodes(self, plan: Plan, replacements: Iterable[tuple[Plan, Plan]]) -> Plan:
+        """Every occurrence of a node replaced, inside subqueries too."""
+        return plan.transformUpWithSubqueries(self.mapping(replacements))
+
+    # Held rows
+
+    def local_rows(self, frame: DataFrame, most: int) -> Plan | None:
+        """The frame's rows as a relation held by the driver, or None when there are more than `most`.
+
+        Rows stay in Spark's own binary form: no type is converted on the way.
+        """
+        limited = frame.limit(most + 1)
+        execution = limited._jdf.queryExecution()
+        rows = self._collect(execution)
+        count = len(rows)
+        if count > most:
+            return None
+        attributes = execution.analyzed().output()
+        data = self.jvm.scala.Predef.wrapRefArray(rows).toSeq()
+        return self.logical.LocalRelation(attributes, data, False, self.none)
+
+    def _collect(self, execution: Any) -> Any:
+        # Inside an SQL execution, as `collect` itself does: listeners and adaptive execution expect one.
+        return execution.executedPlan().executeCollect()
+
+    def local_count(self, plan: Plan) -> int:
+        return int(plan.data().size())
+
+
+def items(sequence: Any) -> list[Any]:
+    """A Scala collection as a Python list."""
+    iterator = sequence.iterator()
+    found = []
+    while iterator.hasNext():
+        found.append(iterator.next())
+    return found
+
+
+def kind_of(node: Any) -> str:
+    """The class name of a plan or expression, without Scala's decorations."""
+    return str(node.getClass().getSimpleName()).rstrip("$")
+
+
+def children(plan: Plan) -> list[Plan]:
+    return items(plan.children())
+
+
+def output(plan: Plan) -> list[Attribute]:
+    return items(plan.output())
+
+
+def column_id(attribute: Attribute) -> int:
+    return int(attribute.exprId().id())
+
+
+def walk(plan: Plan) -> Iterable[Plan]:
+    """The plan and everything below it, parents first, subquery plans not included."""
+    yield plan
+    for child in children(plan):
+        yield from walk(child)
+
+
+def _handles(jvm: Any) -> dict[str, Any]:
+    cached = _HANDLES.get(id(jvm))
+    if cached is None:
+        catalyst = jvm.org.apache.spark.sql.catalyst
+        cached = {
+            "logical": catalyst.plans.logical,
+            "expressions": catalyst.expressions,
+            "none": jvm.scala.Option.empty(),
+            "utils": jvm.org.apache.spark.api.python.PythonUtils,
+            "dataset": jvm.org.apache.spark.sql.classic.Dataset,
+            "join_types": {},
+        }
+        _HANDLES.clear()
+        _HANDLES[id(jvm)] = cached
+    return cached
+
+
+_HANDLES: dict[int, dict[str, Any]] = {}

@@ -1,0 +1,52 @@
+"""One Spark session per definition: the settings and the namespace its text was written under."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+ALWAYS = (
+    "spark.sql.ansi.enabled",
+    "spark.sql.caseSensitive",
+    "spark.sql.session.timeZone",
+    "spark.sql.timestampType",
+    "spark.sql.mapKeyDedupPolicy",
+)
+"""Settings that change what a query means; stored whatever their value."""
+
+PREFIXES = (
+    "spark.sql.ansi.",
+    "spark.sql.legacy.",
+    "spark.sql.parser.",
+    "spark.sql.decimalOperations.",
+    "spark.sql.session.",
+    "spark.sql.crossJoin.",
+    "spark.sql.groupBy",
+    "spark.sql.orderBy",
+)
+"""The same for settings that most sessions never touch; stored when set."""
+
+
+def meaning_of(spark: SparkSession) -> dict[str, str]:
+    """The session's settings that decide what a query means."""
+    found = {name: str(spark.conf.get(name)) for name in ALWAYS}
+    found.update({k: str(v) for k, v in spark.conf.getAll.items() if k.startswith(PREFIXES)})
+    return found
+
+
+def session_for(
+    spark: SparkSession, settings: Mapping[str, str], catalog: str, database: str
+) -> SparkSession:
+    """A session of its own: the parent's tuning, the definition's meaning; no temporary views or functions."""
+    session = spark.newSession()
+    for name, value in {**spark.conf.getAll, **settings}.items():
+        if name.startswith(("spark.sql.", "spark.databricks.delta.")) and session.conf.isModifiable(name):
+            session.conf.set(name, value)
+    # Labels in EXPLAIN and fingerprints must not be cut short.
+    session.conf.set("spark.sql.debug.maxToStringFields", "10000")
+    if session.catalog.currentCatalog() != catalog:
+        session.catalog.setCurrentCatalog(catalog)
+    if session.catalog.currentDatabase() != database:
+        session.catalog.setCurrentDatabase(database)
+    return session

@@ -1,0 +1,79 @@
+"""Spark's errors, translated once: by error class, never by searching text."""
+
+from __future__ import annotations
+
+import re
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from spark_trickle.errors import QueryError, RefreshError, SetupError, TrickleError
+
+HINTS = {
+    "TABLE_OR_VIEW_NOT_FOUND": "Check the spelling and the database; temporary views cannot be used.",
+    "UNRESOLVED_COLUMN.WITH_SUGGESTION": "Check the spelling, or qualify the column with its table.",
+    "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION": "Check the spelling, or qualify the column with its table.",
+    "AMBIGUOUS_REFERENCE": "Qualify the column with its table's name or alias.",
+    "UNRESOLVED_ROUTINE": "Check the spelling; temporary functions cannot be used in a stream table.",
+    "PARSE_SYNTAX_ERROR": "Correct the SQL at the position shown; one SELECT statement is expected.",
+    "PARSE_EMPTY_STATEMENT": "Give one SELECT statement.",
+    "SCHEMA_NOT_FOUND": "Create the database first.",
+    "MISSING_AGGREGATION": "Add the column to GROUP BY, or aggregate it.",
+    "MISSING_GROUP_BY": "Add a GROUP BY clause, or aggregate every column.",
+    "DATATYPE_MISMATCH": "Cast one side so that the types agree.",
+    "NUM_COLUMNS_MISMATCH": "Give both sides of the set operation equally many columns.",
+    "INCOMPATIBLE_COLUMN_TYPE": "Cast the columns of both sides to one type.",
+}
+"""What to do next, by Spark's error condition or its main class."""
+
+DATA_ERRORS = ("DIVIDE_BY_ZERO", "ARITHMETIC_OVERFLOW", "CAST_INVALID_INPUT", "SCALAR_SUBQUERY_TOO_MANY_ROWS")
+
+
+def condition_of(error: BaseException) -> str:
+    """Spark's error condition, empty where there is none."""
+    if isinstance(error, PySparkException):
+        return error.getCondition() or ""
+    if isinstance(error, Py4JJavaError):
+        cause = error.java_exception
+        while cause is not None:
+            if hasattr(cause, "getCondition"):
+                try:
+                    return str(cause.getCondition() or "")
+                except Exception:  # noqa: S110 - not a Spark exception: look at its cause
+                    pass
+            cause = cause.getCause()
+    return ""
+
+
+def sentence_of(error: BaseException) -> str:
+    """The first sentence of Spark's message, without its code, its plan and its stack."""
+    if isinstance(error, Py4JJavaError):
+        text = str(error.java_exception.getMessage() or error.java_exception.getClass().getSimpleName())
+    else:
+        text = str(error)
+    text = re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", text.strip())
+    text = text.split("\n")[0]
+    text = re.sub(r"\s*SQLSTATE: \w+.*$", "", text).strip()
+    return text if text.endswith((".", "?", "!")) else text + "."
+
+
+def query_error(error: BaseException) -> TrickleError:
+    """Why Spark refuses a defining query."""
+    condition = condition_of(error)
+    hint = HINTS.get(condition) or HINTS.get(condition.split(".")[0], "Correct the query and try again.")
+    return QueryError(sentence_of(error), hint=hint, code=condition or "INVALID_QUERY")
+
+
+def refresh_error(name: str, error: BaseException) -> TrickleError:
+    """Why Spark failed while computing or writing."""
+    condition = condition_of(error)
+    if isinstance(error, ConnectionError):
+        return SetupError("Spark is not running any more.", hint="Start again: `with Trickle() as trickle:`.")
+    hint = (
+        "Mend the data the message names and refresh again; nothing was changed."
+        if condition.startswith(DATA_ERRORS)
+        else "Nothing was changed; the next refresh starts from the same frontier."
+    )
+    return RefreshError(
+        f"Refreshing `{name}` failed: {sentence_of(error)}", hint=hint, code=condition or "REFRESH_FAILED"
+    )

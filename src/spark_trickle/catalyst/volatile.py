@@ -1,0 +1,87 @@
+"""Functions whose value is not decided by the sources: a table cannot be kept equal to them."""
+
+from __future__ import annotations
+
+from spark_trickle.catalyst.analyze import all_plans
+from spark_trickle.catalyst.expressions import expressions_in
+from spark_trickle.catalyst.plan import Plan, items, kind_of
+from spark_trickle.errors import UnsupportedQueryError
+
+CHANCE = frozenset(
+    {
+        "InputFileBlockLength",
+        "InputFileBlockStart",
+        "InputFileName",
+        "MonotonicallyIncreasingID",
+        "Rand",
+        "RandStr",
+        "Randn",
+        "Shuffle",
+        "SparkPartitionID",
+        "Uniform",
+        "Uuid",
+    }
+)
+CLOCK = frozenset(
+    {
+        "CurDateExpressionBuilder",
+        "CurrentBatchTimestamp",
+        "CurrentDate",
+        "CurrentTime",
+        "CurrentTimestamp",
+        "LocalTimestamp",
+        "Now",
+    }
+)
+SESSION = frozenset({"CurrentUser", "VariableReference"})
+"""Spark's own `deterministic` flag is true for many of these, so the list is ours."""
+
+
+def refuse_volatile(plan: Plan) -> None:
+    """Raise for the first function, sample or limit whose answer the sources do not decide."""
+    for node in all_plans(plan):
+        kind = kind_of(node)
+        if kind == "Sample":
+            raise _refusal("TABLESAMPLE", "picks other rows each time", "Filter by a hash of a key instead.")
+        if kind == "LocalLimit" and not _is_ordered(node):
+            raise _refusal(
+                "LIMIT without ORDER BY", "picks any rows", "Add an ORDER BY that decides every tie."
+            )
+        for expression in items(node.expressions()):
+            for part in expressions_in(expression):
+                _refuse_expression(part)
+
+
+def _refuse_expression(part: object) -> None:
+    kind = kind_of(part)
+    if kind in CHANCE or kind in SESSION:
+        raise _refusal(_shown(part), "gives another value each time it is asked", "Remove it from the query.")
+    if kind in CLOCK:
+        raise _refusal(
+            _shown(part),
+            "changes although no source does",
+            "Compare with a column instead, for example the newest timestamp of a source.",
+        )
+    if kind in {"PythonUDF", "ScalaUDF"} and not part.deterministic():  # type: ignore[attr-defined]
+        raise _refusal(_shown(part), "is declared non-deterministic", "Register it as deterministic.")
+    if kind == "FileSourceMetadataAttribute" or "_metadata" in _shown(part).split(".")[0:1]:
+        raise _refusal("_metadata", "tells how rows lie in files", "Remove it from the query.")
+
+
+def _is_ordered(limit: Plan) -> bool:
+    """A Sort below, through operators that keep its order, or a child of at most one row."""
+    node = limit.child()
+    while kind_of(node) in {"LocalLimit", "GlobalLimit", "Offset", "SubqueryAlias", "Project", "Filter"}:
+        node = node.child()
+    if kind_of(node) == "Sort":
+        return True
+    most = node.maxRows()
+    return bool(most.isDefined() and int(most.get()) <= 1)
+
+
+def _shown(part: object) -> str:
+    return str(part.toString())  # type: ignore[attr-defined]
+
+
+def _refusal(what: str, why: str, hint: str) -> UnsupportedQueryError:
+    return UnsupportedQueryError(f"`{what}` {why}.", hint=hint, code="VOLATILE_FUNCTION")

@@ -1,0 +1,37 @@
+"""Settings, validated where they enter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spark_trickle.errors import DefinitionError
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Knobs with their defaults; every one is documented in `docs/configuration.md`."""
+
+    full_refresh_threshold: float = 0.5
+    """AUTO recomputes when more than this share of the sources' bytes was added or removed."""
+
+    lease_seconds: int = 60
+    """How long a refresh may go without a sign of life before another process takes over."""
+
+    local_change_rows: int = 20_000
+    """Changes and key sets up to this many rows are held by the driver; larger ones stay distributed."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.full_refresh_threshold <= 1:
+            raise _invalid("full_refresh_threshold", self.full_refresh_threshold, "above 0 and at most 1")
+        if self.lease_seconds < 1:
+            raise _invalid("lease_seconds", self.lease_seconds, "at least 1")
+        if self.local_change_rows < 1:
+            raise _invalid("local_change_rows", self.local_change_rows, "at least 1")
+
+
+def _invalid(name: str, value: object, expected: str) -> DefinitionError:
+    return DefinitionError(
+        f"Setting `{name}` is {value!r}; it must be {expected}.",
+        hint="See docs/configuration.md.",
+        code="INVALID_SETTING",
+    )

@@ -1,0 +1,60 @@
+"""The change of a relation: its new answer minus its old answer."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from spark_trickle.algebra.relations import (
+    At,
+    Changes,
+    Concat,
+    InnerJoin,
+    LookupJoin,
+    Loop,
+    Matching,
+    Net,
+    Node,
+    Partners,
+    PerKey,
+    Relation,
+    RowWise,
+    Scan,
+    Signed,
+    Sum,
+    Whole,
+)
+from spark_trickle.incremental.rules import concat, inner_join, lookup_join, loop, per_key, row_wise, whole
+
+
+def differentiate(relation: Relation) -> Node:
+    """A plan for the change. Shared parts are one node, so that a builder can evaluate them once."""
+    memo: dict[int, Node] = {}
+
+    def change_of(node: Node) -> Node:
+        if id(node) not in memo:
+            memo[id(node)] = _rule(node)
+        return memo[id(node)]
+
+    def _rule(node: Node) -> Node:
+        match node:
+            case Scan():
+                return Changes(node)
+            case RowWise():
+                return row_wise.change(node, change_of)
+            case Concat():
+                return concat.change(node, change_of)
+            case InnerJoin():
+                return inner_join.change(node, change_of)
+            case LookupJoin():
+                return lookup_join.change(node, change_of)
+            case PerKey():
+                return per_key.change(node, change_of)
+            case Whole():
+                return whole.change(node, change_of)
+            case Loop():
+                return loop.change(node, change_of)
+            case At() | Changes() | Matching() | Partners() | Signed() | Sum() | Net():
+                raise TypeError(f"{type(node).__name__} is part of a change already")
+        assert_never(node)
+
+    return change_of(relation)

@@ -1,0 +1,286 @@
+"""A change → one Delta commit that carries the rows, the change feed, the frontier and a transaction number.
+
+Rows to remove are found by one scan, marked by deletion vectors, and committed through Delta's own optimistic
+transaction: a concurrent writer or a second refresher is noticed, a repeated refresh is a no-op.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import Any
+
+import delta.exceptions as conflicts
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
+
+from spark_trickle.catalyst.identity import encode
+from spark_trickle.catalyst.plan import WEIGHT, items
+from spark_trickle.errors import IntegrityError, RefreshError
+from spark_trickle.storage.commits import Stamp
+from spark_trickle.storage.layout import Layout
+from spark_trickle.storage.tables import DeltaTables, Snapshot
+
+_DRIVER_POSITIONS = 2_000
+_ONE_FILE_ROWS = 100_000
+
+CONFLICTS = (
+    conflicts.ConcurrentAppendException,
+    conflicts.ConcurrentDeleteReadException,
+    conflicts.ConcurrentDeleteDeleteException,
+    conflicts.ConcurrentTransactionException,
+    conflicts.ConcurrentWriteException,
+    conflicts.MetadataChangedException,
+    conflicts.ProtocolChangedException,
+    conflicts.DeltaConcurrentModificationException,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a commit did."""
+
+    version: int
+    rows_inserted: int
+    rows_deleted: int
+
+
+def transaction_of(stream_table_id: str) -> str:
+    """The name under which a stream table's refreshes are numbered in its Delta log."""
+    return f"spark-trickle:{stream_table_id}"
+
+
+def overwrite(tables: DeltaTables, location: str, layout: Layout, rows: DataFrame, stamp: Stamp) -> Written:
+    """Replace the whole content, and the schema if it changed, in one commit."""
+    before = _row_count(tables.latest_snapshot(location))
+    try:
+        (
+            layout.pack(rows)
+            .write.format("delta")
+            .mode("overwrite")
+            .option("overwriteSchema", "true")
+            .option("userMetadata", stamp.to_json())
+            .option("txnAppId", transaction_of(stamp.stream_table_id))
+            .option("txnVersion", stamp.sequence)
+            .save(location)
+        )
+    except CONFLICTS as error:
+        raise _conflict(location) from error
+    after = tables.latest_snapshot(location)
+    return Written(after.version, _row_count(after), before)
+
+
+def add_change(
+    tables: DeltaTables, location: str, layout: Layout, change: DataFrame, stamp: Stamp
+) -> Written:
+    """Add a netted change to the table: +w inserts w copies of a row, −w removes exactly w of its copies."""
+    inserted, deleted = _totals(change)
+    stamp = replace(stamp, rows_inserted=inserted, rows_deleted=deleted)
+    snapshot = tables.latest_snapshot(location)
+    application = transaction_of(stamp.stream_table_id)
+    transaction = snapshot.log.startTransaction(tables.none, tables.jvm.scala.Option.apply(snapshot.state))
+    transaction.readWholeTable()
+    if int(transaction.txnVersion(application)) >= stamp.sequence:
+        raise RefreshError(
+            "Another process has refreshed this table in the meantime.",
+            hint="Refresh again; its result is already in the table.",
+            code="ALREADY_REFRESHED",
+        )
+    actions = _removals(tables, snapshot, layout, change, deleted) if deleted else []
+    actions += _additions(transaction, layout, change, inserted + deleted)
+    actions.append(_transaction_action(tables, application, stamp.sequence))
+    try:
+        version = transaction.commit(_sequence(tables, actions), _operation(tables, stamp))
+    except CONFLICTS as error:
+        raise _conflict(location) from error
+    return Written(int(version), inserted, deleted)
+
+
+def _totals(change: DataFrame) -> tuple[int, int]:
+    sums = change.select(
+        F.when(F.col(WEIGHT) > 0, F.col(WEIGHT)).otherwise(0).alias("added"),
+        F.when(F.col(WEIGHT) < 0, -F.col(WEIGHT)).otherwise(0).alias("removed"),
+    ).agg(F.sum("added"), F.sum("removed"))
+    added, removed = sums.collect()[0]
+    return int(added or 0), int(removed or 0)
+
+
+# Removing rows
+
+
+def _removals(
+    tables: DeltaTables, snapshot: Snapshot, layout: Layout, change: DataFrame, expected: int
+) -> list[Any]:
+    hits = _hits(tables, snapshot, layout, change)
+    if expected <= _DRIVER_POSITIONS:
+        return _mark_on_driver(tables, snapshot, hits, expected)
+    return _mark_distributed(tables, snapshot, hits, expected)
+
+
+def _hits(tables: DeltaTables, snapshot: Snapshot, layout: Layout, change: DataFrame) -> DataFrame:
+    """Where copies of the removed rows lie: row to remove, how many of it, file, position."""
+    names = [f"c{i}" for i in range(len(layout.names))]
+    removed = (
+        change.toDF(*names, WEIGHT)
+        .where(F.col(WEIGHT) < 0)
+        .withColumn("id", F.monotonically_increasing_id())
+        .withColumn("need", -F.col(WEIGHT))
+    )
+    types = [f.dataType for f in layout.flat.fields]
+    wanted = removed.select(
+        "id",
+        "need",
+        *[encode(F.col(n), t).alias(f"r{i}") for i, (n, t) in enumerate(zip(names, types, strict=True))],
+    )
+    stored = tables.rows(snapshot).select(*layout.unpack(), "_metadata.file_path", "_metadata.row_index")
+    stored = stored.toDF(*names, "file", "position")
+    located = stored.select(
+        "file",
+        "position",
+        *[encode(F.col(n), t).alias(f"s{i}") for i, (n, t) in enumerate(zip(names, types, strict=True))],
+    )
+    same = F.lit(True)
+    for i in range(len(names)):
+        same = same & F.col(f"s{i}").eqNullSafe(F.col(f"r{i}"))
+    return located.join(F.broadcast(wanted), same).select("id", "need", "file", "position")
+
+
+def _mark_on_driver(tables: DeltaTables, snapshot: Snapshot, hits: DataFrame, expected: int) -> list[Any]:
+    positions: dict[str, list[int]] = defaultdict(list)
+    taken: dict[int, int] = defaultdict(int)
+    for row in hits.collect():
+        if taken[row["id"]] < row["need"]:
+            taken[row["id"]] += 1
+            positions[row["file"]].append(row["position"])
+    _check_found(sum(taken.values()), expected)
+    files = _files_by_url(tables, snapshot)
+    actions: list[Any] = []
+    for url, rows in positions.items():
+        actions += _with_rows_removed(tables, snapshot, files[url], rows)
+    return actions
+
+
+def _with_rows_removed(tables: DeltaTables, snapshot: Snapshot, file: Any, rows: list[int]) -> list[Any]:
+    delta = tables.jvm.org.apache.spark.sql.delta
+    bitmap = delta.deletionvectors.RoaringBitmapArray()
+    for row in rows:
+        bitmap.add(row)
+    if file.deletionVector() is not None:
+        store = delta.storage.dv.HadoopFileSystemDVStore(snapshot.log.newDeltaHadoopConf())
+        stored = delta.deletionvectors.StoredBitmap.create(file.deletionVector(), snapshot.log.dataPath())
+        bitmap.merge(stored.load(store))
+    form = getattr(getattr(delta.deletionvectors, "RoaringBitmapArrayFormat$"), "MODULE$").Portable()
+    descriptor = delta.actions.DeletionVectorDescriptor
+    vector = descriptor.inlineInLog(bitmap.serializeAsByteArray(form), bitmap.cardinality())
+    return _replaced(file, vector, int(bitmap.cardinality()))
+
+
+def _replaced(file: Any, vector: Any, cardinality: int) -> list[Any]:
+    physical = file.numPhysicalRecords()
+    if physical.isDefined() and int(physical.get()) == cardinality:
+        return [file.removeWithTimestamp(int(time.time() * 1000), True)]
+    pair = file.removeRows(vector, True, True)
+    return [pair._1(), pair._2()]
+
+
+def _mark_distributed(tables: DeltaTables, snapshot: Snapshot, hits: DataFrame, expected: int) -> list[Any]:
+    """The same for many rows: positions never pass through the driver."""
+    order = Window.partitionBy("id").orderBy("file", "position")
+    chosen = hits.withColumn("n", F.row_number().over(order)).where(F.col("n") <= F.col("need")).persist()
+    try:
+        _check_found(chosen.count(), expected)
+        files = _files_by_url(tables, snapshot)
+        vectors = [
+            (url, str(file.deletionVector().serializeToBase64()))
+            for url, file in files.items()
+            if file.deletionVector() is not None
+        ]
+        known = tables.spark.createDataFrame(vectors, "file string, deletionVectorId string")
+        rows = chosen.join(F.broadcast(known), "file", "left").select(
+            F.col("file").alias("filePath"), "deletionVectorId", F.col("position").alias("rowIndexCol")
+        )
+        generator = tables.jvm.org.apache.spark.sql.delta.commands.DeletionVectorBitmapGenerator
+        results = generator.buildDeletionVectors(tables.spark._jsparkSession, rows._jdf, snapshot.log, 0)
+        actions: list[Any] = []
+        for result in items(results):
+            vector = result.deletionVector()
+            actions += _replaced(files[str(result.filePath())], vector, int(vector.cardinality()))
+        return actions
+    finally:
+        chosen.unpersist()
+
+
+def _check_found(found: int, expected: int) -> None:
+    if found != expected:
+        raise IntegrityError(
+            f"{expected} rows are to be removed, but the table holds only {found} of them.",
+            hint="Run `trickle verify NAME --repair`; the next refresh rebuilds the table otherwise.",
+        )
+
+
+def _files_by_url(tables: DeltaTables, snapshot: Snapshot) -> dict[str, Any]:
+    operations = tables.jvm.org.apache.spark.sql.delta.util.DeltaFileOperations
+    paths = tables.jvm.org.apache.spark.paths.SparkPath
+    root = str(snapshot.log.dataPath().toString())
+    return {
+        str(paths.fromPath(operations.absolutePath(root, file.path())).urlEncoded()): file
+        for file in items(snapshot.files)
+    }
+
+
+# Adding rows
+
+
+def _additions(transaction: Any, layout: Layout, change: DataFrame, rows: int) -> list[Any]:
+    """New rows as table data and as change rows, removed rows as change rows, in one job."""
+    kind = "_change_type"
+    added = F.flatten(
+        F.array_repeat(F.array(F.lit(None).cast("string"), F.lit("insert")), F.col(WEIGHT).cast("int"))
+    )
+    removed = F.array_repeat(F.lit("delete"), (-F.col(WEIGHT)).cast("int"))
+    packed = layout.pack(change, WEIGHT)
+    kinds = F.explode(F.when(F.col(WEIGHT) > 0, added).otherwise(removed)).alias(kind)
+    columns = [F.col(f"`{f.name}`") for f in layout.schema.fields]
+    frame = packed.select(*columns, kinds)
+    if rows <= _ONE_FILE_ROWS:
+        frame = frame.coalesce(1)
+    return items(transaction.writeFiles(frame._jdf))
+
+
+def _transaction_action(tables: DeltaTables, application: str, sequence: int) -> Any:
+    actions = tables.jvm.org.apache.spark.sql.delta.actions
+    now = tables.jvm.scala.Option.apply(int(time.time() * 1000))
+    return actions.SetTransaction(application, sequence, now)
+
+
+def _operation(tables: DeltaTables, stamp: Stamp) -> Any:
+    none = tables.none
+    mode = tables.jvm.org.apache.spark.sql.SaveMode.Overwrite
+    metadata = tables.jvm.scala.Option.apply(stamp.to_json())
+    write = tables.jvm.org.apache.spark.sql.delta.DeltaOperations.Write
+    return write(mode, none, none, metadata, none, none, none, none, none)
+
+
+def _sequence(tables: DeltaTables, values: list[Any]) -> Any:
+    array = tables.jvm.java.util.ArrayList()
+    for value in values:
+        array.add(value)
+    return tables.jvm.org.apache.spark.api.python.PythonUtils.toSeq(array)
+
+
+def _row_count(snapshot: Snapshot) -> int:
+    """Rows of a version by its files' own counts."""
+    total = 0
+    for file in items(snapshot.files):
+        records = file.numLogicalRecords()
+        total += int(records.get()) if records.isDefined() else 0
+    return total
+
+
+def _conflict(location: str) -> RefreshError:
+    return RefreshError(
+        f"Somebody else wrote to the table at `{location}` during the refresh.",
+        hint="Nothing was changed; refresh again.",
+        code="CONCURRENT_WRITE",
+    )

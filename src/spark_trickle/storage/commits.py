@@ -1,0 +1,98 @@
+"""What the commits of a table say about themselves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+
+from spark_trickle.frontier import Frontier
+from spark_trickle.storage.tables import DeltaTables
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What a commit of ours carries: which refresh made it, and what its table has read."""
+
+    stream_table_id: str
+    sequence: int
+    action: str
+    reason: str
+    fingerprint: str
+    frontier: Frontier
+    rows_inserted: int = 0
+    rows_deleted: int = 0
+
+    def to_json(self) -> str:
+        return json.dumps(
+            {
+                "spark_trickle": 1,
+                "stream_table_id": self.stream_table_id,
+                "sequence": self.sequence,
+                "action": self.action,
+                "reason": self.reason,
+                "fingerprint": self.fingerprint,
+                "frontier": json.loads(self.frontier.to_json()),
+                "rows_inserted": self.rows_inserted,
+                "rows_deleted": self.rows_deleted,
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Stamp | None:
+        """The stamp in a commit's metadata; None when it is not ours."""
+        try:
+            raw = json.loads(text)
+        except ValueError:
+            return None
+        if not isinstance(raw, dict) or raw.get("spark_trickle") != 1:
+            return None
+        return cls(
+            raw["stream_table_id"],
+            int(raw["sequence"]),
+            raw["action"],
+            raw["reason"],
+            raw["fingerprint"],
+            Frontier.from_json(json.dumps(raw["frontier"])),
+            int(raw["rows_inserted"]),
+            int(raw["rows_deleted"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One version of a table: what was done, whether rows changed, and our stamp if it is ours."""
+
+    version: int
+    operation: str
+    changes_data: bool
+    stamp: Stamp | None
+
+
+def commits_after(tables: DeltaTables, location: str, version: int) -> Iterator[Commit]:
+    """The commits newer than `version`, oldest first. One whose file is gone counts as a foreign write."""
+    newest = tables.latest(location).version
+    for number in range(version + 1, newest + 1):
+        yield read_commit(tables, location, number)
+
+
+def read_commit(tables: DeltaTables, location: str, version: int) -> Commit:
+    log = tables.log(location)
+    path = tables.jvm.org.apache.spark.sql.delta.util.FileNames.unsafeDeltaFile(log.logPath(), version)
+    try:
+        text = str(log.store().read(path, log.newDeltaHadoopConf()).mkString("\n"))
+    except Py4JJavaError:
+        return Commit(version, "unknown: its log file is gone", True, None)
+    actions: list[dict[str, Any]] = [json.loads(line) for line in text.split("\n") if line.strip()]
+    info = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
+    files = [a.get("add") or a.get("remove") for a in actions if "add" in a or "remove" in a]
+    metadata = info.get("userMetadata")
+    return Commit(
+        version,
+        str(info.get("operation", "unknown")),
+        any(f.get("dataChange", True) for f in files if f is not None),
+        Stamp.from_json(metadata) if metadata else None,
+    )

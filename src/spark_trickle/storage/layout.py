@@ -1,0 +1,68 @@
+"""The stored form of a stream table: exactly the query's columns and, only if needed, the hidden `__st`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
+from pyspark.sql.types import StructField, StructType
+
+from spark_trickle.names import PREFIX, quote
+
+PROPERTIES = {
+    "delta.enableChangeDataFeed": "true",
+    "delta.enableDeletionVectors": "true",
+    # A checkpoint is synchronous and takes a second: every tenth commit would be felt.
+    "delta.checkpointInterval": "100",
+}
+_NEEDS_MAPPING = set(" ,;{}()\n\t=")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The query's columns, and the hidden ones that are stored in one struct."""
+
+    visible: StructType
+    hidden: StructType
+
+    @property
+    def schema(self) -> StructType:
+        """The table's schema. Every column may be NULL: a constraint would only be a way to fail."""
+        fields = [StructField(f.name, f.dataType, True, f.metadata) for f in self.visible.fields]
+        if self.hidden.fields:
+            fields.append(StructField(PREFIX, self.hidden, True))
+        return StructType(fields)
+
+    @property
+    def properties(self) -> dict[str, str]:
+        names = "".join(f.name for f in self.visible.fields)
+        mapped = {"delta.columnMapping.mode": "name"} if _NEEDS_MAPPING & set(names) else {}
+        return PROPERTIES | mapped
+
+    @property
+    def flat(self) -> StructType:
+        """Visible and hidden columns side by side, the form in which rows are computed and compared."""
+        hidden = [StructField(f"{PREFIX}_{f.name}", f.dataType, True) for f in self.hidden.fields]
+        visible = [StructField(f.name, f.dataType, True, f.metadata) for f in self.visible.fields]
+        return StructType(visible + hidden)
+
+    @property
+    def names(self) -> list[str]:
+        return [f.name for f in self.flat.fields]
+
+    def unpack(self) -> list[Column]:
+        """Select expressions from the stored form to the flat one."""
+        hidden = [F.col(f"{PREFIX}.{f.name}").alias(f"{PREFIX}_{f.name}") for f in self.hidden.fields]
+        return [F.col(quote(f.name)) for f in self.visible.fields] + hidden
+
+    def pack(self, frame: DataFrame, *extra: str) -> DataFrame:
+        """A flat frame in the stored form, every column in the table's exact type; `extra` columns follow."""
+        flat = frame.toDF(*self.names, *extra)
+        columns = [F.col(quote(f.name)).cast(f.dataType).alias(f.name) for f in self.visible.fields]
+        if self.hidden.fields:
+            parts = [
+                F.col(quote(f"{PREFIX}_{f.name}")).cast(f.dataType).alias(f.name) for f in self.hidden.fields
+            ]
+            columns.append(F.struct(*parts).alias(PREFIX))
+        return flat.select(*columns, *[F.col(e) for e in extra])

@@ -1,0 +1,137 @@
+"""A Delta table by its location: who it is, which versions it has, its rows at one of them."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from spark_trickle.errors import SourceError
+from spark_trickle.frontier import SourceVersion
+from spark_trickle.names import quote
+
+_KEPT_SNAPSHOTS = 64
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One version of a table, its file list read once."""
+
+    log: Any
+    state: Any
+    files: Any
+    table_id: str
+    version: int
+
+    @property
+    def source_version(self) -> SourceVersion:
+        return SourceVersion(self.table_id, self.version)
+
+    @property
+    def schema(self) -> StructType:
+        return StructType.fromJson(_json(str(self.state.schema().json())))
+
+    @property
+    def properties(self) -> dict[str, str]:
+        return {str(k): str(v) for k, v in dict(self.state.metadata().configuration_j()).items()}
+
+    @property
+    def size_in_bytes(self) -> int:
+        return int(self.state.sizeInBytes())
+
+
+class VersionUnavailable(Exception):  # noqa: N818 - a fact to act on, translated where it matters
+    """A version that the log or the files can no longer give."""
+
+
+class DeltaTables:
+    """Delta tables as seen from one Spark session; snapshots are kept and shared by refreshes."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self.jvm: Any = spark.sparkContext._jvm
+        self.none = self.jvm.scala.Option.empty()
+        self._delta = self.jvm.org.apache.spark.sql.delta
+        self._kept: OrderedDict[tuple[str, str, int], Snapshot] = OrderedDict()
+        self._guard = threading.Lock()
+
+    def log(self, location: str) -> Any:
+        return self._delta.DeltaLog.forTable(self.spark._jsparkSession, location)
+
+    def exists(self, location: str) -> bool:
+        path = self.jvm.org.apache.hadoop.fs.Path(location, "_delta_log")
+        conf = self.spark._jsparkSession.sessionState().newHadoopConf()
+        return bool(path.getFileSystem(conf).exists(path)) and self._latest_state(location)[1].version() >= 0
+
+    def latest(self, location: str) -> SourceVersion:
+        """The newest version: a log listing, not a Spark job."""
+        _, state = self._latest_state(location)
+        if state.version() < 0:
+            raise SourceError(
+                f"There is no Delta table at `{location}` any more.",
+                hint="Create the table again, or drop the stream tables that read it.",
+                code="SOURCE_DROPPED",
+            )
+        return SourceVersion(str(state.metadata().id()), int(state.version()))
+
+    def snapshot(self, location: str, wanted: SourceVersion) -> Snapshot:
+        """One version of the table. Raises VersionUnavailable when it is not the same table any more."""
+        key = (location, wanted.table_id, wanted.version)
+        with self._guard:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        log, state = self._latest_state(location)
+        if int(state.version()) != wanted.version:
+            state = self._state_at(log, wanted.version)
+        if str(state.metadata().id()) != wanted.table_id:
+            raise VersionUnavailable(f"the table at `{location}` is another one now")
+        snapshot = self._remember(key, log, state)
+        return snapshot
+
+    def latest_snapshot(self, location: str) -> Snapshot:
+        return self.snapshot(location, self.latest(location))
+
+    def rows(self, snapshot: Snapshot, columns: Sequence[str] | None = None) -> DataFrame:
+        """The rows of a version; deletion vectors are respected."""
+        return self.rows_of_files(snapshot, snapshot.files, columns)
+
+    def rows_of_files(
+        self, snapshot: Snapshot, files: Any, columns: Sequence[str] | None = None
+    ) -> DataFrame:
+        frame = DataFrame(snapshot.log.createDataFrame(snapshot.state, files, False, self.none), self.spark)
+        return frame if columns is None else frame.select(*[quote(c) for c in columns])
+
+    def _latest_state(self, location: str) -> tuple[Any, Any]:
+        log = self.log(location)
+        state = log.update(False, self.none, self.none)
+        return log, state
+
+    def _state_at(self, log: Any, version: int) -> Any:
+        try:
+            return log.getSnapshotAt(version, self.none, self.none, False)
+        except (PySparkException, Py4JJavaError) as error:
+            raise VersionUnavailable(f"version {version} is no longer in the table's log") from error
+
+    def _remember(self, key: tuple[str, str, int], log: Any, state: Any) -> Snapshot:
+        files = self.jvm.scala.Predef.wrapRefArray(state.allFiles().collect()).toSeq()
+        snapshot = Snapshot(log, state, files, key[1], key[2])
+        with self._guard:
+            self._kept[key] = snapshot
+            while len(self._kept) > _KEPT_SNAPSHOTS:
+                self._kept.popitem(last=False)
+        return snapshot
+
+
+def _json(text: str) -> dict[str, Any]:
+    import json
+
+    found: dict[str, Any] = json.loads(text)
+    return found

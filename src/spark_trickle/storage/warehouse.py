@@ -1,0 +1,105 @@
+"""Tables by name: create, find, drop, and make the folders of an embedded home known to Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from delta.tables import DeltaTable
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from spark_trickle.catalyst.spark_errors import sentence_of
+from spark_trickle.errors import DefinitionError, TableNameError
+from spark_trickle.names import TableName, quote
+from spark_trickle.storage.layout import Layout
+
+
+def table_exists(spark: SparkSession, name: TableName) -> bool:
+    """Whether a table or view of that name is known to Spark."""
+    return bool(spark.catalog.tableExists(name.sql))
+
+
+def create_table(spark: SparkSession, name: TableName, layout: Layout) -> str:
+    """An empty stream table; returns its location."""
+    builder = DeltaTable.create(spark).tableName(name.sql).addColumns(layout.schema)
+    for key, value in layout.properties.items():
+        builder = builder.property(key, value)
+    try:
+        builder.execute()
+    except PySparkException as error:
+        raise DefinitionError(
+            f"The table `{name.short}` cannot be created: {sentence_of(error)}",
+            hint="Check the types of its columns and that the warehouse folder can be written.",
+            code=error.getCondition() or "CREATE_FAILED",
+        ) from None
+    except Exception as error:
+        raise DefinitionError(
+            f"The table `{name.short}` cannot be created: {sentence_of(error)}",
+            hint="Check that the warehouse folder can be written and has room.",
+            code="CREATE_FAILED",
+        ) from None
+    return location_of(spark, name)
+
+
+def drop_table(spark: SparkSession, name: TableName) -> None:
+    spark.sql(f"DROP TABLE IF EXISTS {name.sql}")
+
+
+def location_of(spark: SparkSession, name: TableName) -> str:
+    """Where a table of the session catalog lies."""
+    jvm: Any = spark.sparkContext._jvm
+    identifier = jvm.org.apache.spark.sql.catalyst.TableIdentifier(
+        name.table, jvm.scala.Option.apply(name.database), jvm.scala.Option.apply(name.catalog)
+    )
+    metadata = spark._jsparkSession.sessionState().catalog().getTableMetadata(identifier)
+    return str(jvm.org.apache.hadoop.fs.Path(metadata.location()).toString())
+
+
+def check_database(spark: SparkSession, name: TableName) -> None:
+    if not spark.catalog.databaseExists(f"{quote(name.catalog)}.{quote(name.database)}"):
+        raise TableNameError(
+            f"There is no database `{name.database}`.",
+            hint=f"CREATE DATABASE {quote(name.database)}.",
+            code="UNKNOWN_DATABASE",
+        )
+
+
+def register_folders(spark: SparkSession, warehouse: Path) -> None:
+    """Make every Delta folder of a warehouse known under its name: the embedded catalog lives in memory.
+
+    The tables become managed ones, so that DROP TABLE removes the folder as it did where it was created.
+    """
+    if not warehouse.is_dir():
+        return
+    for folder in sorted(warehouse.iterdir()):
+        if folder.name.endswith(".db") and folder.is_dir():
+            database = folder.name.removesuffix(".db")
+            spark.sql(f"CREATE DATABASE IF NOT EXISTS {quote(database)}")
+            for inner in sorted(folder.iterdir()):
+                _register(spark, database, inner)
+        else:
+            _register(spark, "default", folder)
+
+
+def _register(spark: SparkSession, database: str, folder: Path) -> None:
+    if not (folder / "_delta_log").is_dir():
+        return
+    name = TableName("spark_catalog", database, folder.name)
+    if table_exists(spark, name):
+        return
+    place = str(folder.resolve()).replace("'", "\\'")
+    spark.sql(f"CREATE TABLE IF NOT EXISTS {name.sql} USING delta LOCATION '{place}'")
+    _make_managed(spark, name)
+
+
+def _make_managed(spark: SparkSession, name: TableName) -> None:
+    jvm: Any = spark.sparkContext._jvm
+    catalog = spark._jsparkSession.sessionState().catalog()
+    identifier = jvm.org.apache.spark.sql.catalyst.TableIdentifier(
+        name.table, jvm.scala.Option.apply(name.database), jvm.scala.Option.apply(name.catalog)
+    )
+    table = catalog.getTableMetadata(identifier)
+    fields = [getattr(table, f"copy$default${i + 1}")() for i in range(int(table.productArity()))]
+    fields[1] = jvm.org.apache.spark.sql.catalyst.catalog.CatalogTableType.MANAGED()
+    catalog.alterTable(table.copy(*fields))

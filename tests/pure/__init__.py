@@ -1,0 +1,9 @@
+"""Everything that can be tested without a JVM.
+
+payloads.py     operators as Python functions over bags
+interpreter.py  what every node means: the reference the calculus is held against
+plans.py        random plans over random NULL-rich databases
+law.py          the law: the change of a query is its new answer minus its old answer
+test_law.py     the law holds
+test_mutations.py  the law notices every rule broken on purpose
+"""
