@@ -14,6 +14,9 @@ class Settings:
     full_refresh_threshold: float = 0.5
     """AUTO recomputes when more than this share of the sources' bytes was added or removed."""
 
+    full_refresh_min_bytes: int = 16 * 1024 * 1024
+    """AUTO never recomputes for fewer changed bytes than this: the files of small tables are rewritten whole."""
+
     lease_seconds: int = 60
     """How long a refresh may go without a sign of life before another process takes over."""
 
@@ -23,6 +26,8 @@ class Settings:
     def __post_init__(self) -> None:
         if not 0 < self.full_refresh_threshold <= 1:
             raise _invalid("full_refresh_threshold", self.full_refresh_threshold, "above 0 and at most 1")
+        if self.full_refresh_min_bytes < 0:
+            raise _invalid("full_refresh_min_bytes", self.full_refresh_min_bytes, "at least 0")
         if self.lease_seconds < 1:
             raise _invalid("lease_seconds", self.lease_seconds, "at least 1")
         if self.local_change_rows < 1:

@@ -68,6 +68,11 @@ def parse_name(text: str, catalog: str = "spark_catalog", database: str = "defau
     return TableName(full[0].lower(), full[1].lower(), full[2].lower())
 
 
+def shown(name: str) -> str:
+    """A full name, or the path of a nameless table, as people say it."""
+    return name if name.startswith("delta.") else parse_name(name).short
+
+
 def split_identifier(text: str) -> list[str]:
     """The parts of a dotted identifier; inside backticks dots are ordinary and `` is one backtick."""
     if not isinstance(text, str) or not text.strip():

@@ -59,7 +59,7 @@ def cases(*, unrepeatable: bool = False) -> st.SearchStrategy[Case]:
 
 def random_case(rng: Random, *, unrepeatable: bool = False) -> Case:
     make = Plans(rng, unrepeatable=unrepeatable)
-    plan = make.relation(depth=rng.randint(1, 4), leaves=rng.randint(1, 4))
+    plan = make.relation(depth=rng.choice([1, 2, 2, 3, 3, 4]), leaves=rng.choice([1, 2, 2, 3, 4]))
     on = tuple({c.id: None for c in make.some(plan.columns)})
     keys = make.constant(len(on))
     part = (Signed(At(keys, NEW), +1), tuple(c.id for c in keys.columns))
@@ -79,13 +79,13 @@ def random_states(rng: Random) -> tuple[Bag, Bag]:
     return old, kept + random_bag(rng, 2)
 
 
-def random_bag(rng: Random, most: int = 4) -> Bag:
-    rows = [random_row(rng, 2) for _ in range(rng.randint(0, most))]
+def random_bag(rng: Random, most: int = 5) -> Bag:
+    rows = [random_row(rng, 2) for _ in range(rng.choice([0, most - 1, most]))]
     return Counter(row for row in rows for _ in range(rng.choice([1, 1, 2])))
 
 
 def random_row(rng: Random, width: int) -> Row:
-    return tuple(rng.choice([None, 0, 1, 2]) for _ in range(width))
+    return tuple(rng.choice([None, None, 0, 1, 1, 2]) for _ in range(width))
 
 
 class Plans:
@@ -109,7 +109,7 @@ class Plans:
             self.whole,
         ]
         two_inputs = [self.concat, self.inner_join, self.lookup_join, self.lookup_join, self.set_operation]
-        if leaves == 1 or self.rng.random() < 0.4:
+        if leaves == 1 or self.rng.random() < 0.3:
             return self.rng.choice(one_input)(self.relation(depth - 1, leaves))
         left = self.rng.randint(1, leaves - 1)
         parts = self.relation(depth - 1, left), self.relation(depth - 1, leaves - left)
@@ -122,12 +122,17 @@ class Plans:
     def some(self, columns: tuple[Column, ...]) -> list[Column]:
         return self.rng.sample(columns, self.rng.randint(1, min(2, len(columns))))
 
+    def two(self, child: Relation) -> list[Column]:
+        """Two columns, different ones if there are two."""
+        first, second, *_ = self.rng.sample(child.columns, len(child.columns)) * 2
+        return [first, second]
+
     def scan(self) -> Scan:
         source = self.rng.choice(SOURCES)
         return Scan((self.column("a"), self.column("b")), source, Operator(None, source))
 
     def constant(self, width: int) -> Whole:
-        bag = Counter(random_row(self.rng, width) for _ in range(self.rng.randint(0, 3)))
+        bag = Counter(random_row(self.rng, width) for _ in range(self.rng.randint(1, 3)))
         columns = tuple(self.column("k") for _ in range(width))
         return Whole(columns, (), Operator(lambda _: bag, "VALUES"), "it is a constant")
 
@@ -154,7 +159,7 @@ class Plans:
 
     def filter(self, child: Relation) -> RowWise:
         column = self.rng.choice(child.columns)
-        (place,), wanted = places_of(child, [column.id]), random_row(self.rng, 2)
+        (place,), wanted = places_of(child, [column.id]), random_row(self.rng, 3)
         operator = Operator(
             lambda row: [row] if row[place] in wanted else [],
             f"WHERE {column.name} IN {wanted}",
@@ -202,10 +207,8 @@ class Plans:
         self, left: Relation, right: Relation, kind: str
     ) -> tuple[tuple[tuple[int, int], ...], Operator]:
         """Equalities (which never match NULL), null-safe ones, a residual; or no equality; or nothing at all."""
-        pairs = list(
-            zip(self.rng.choices(left.columns, k=2), self.rng.choices(right.columns, k=2), strict=True)
-        )
-        shape = self.rng.choice(["=", "<=>", "= and <", "= and =", "= and =", "not in", "<", "true"])
+        pairs = list(zip(self.two(left), self.two(right), strict=True))
+        shape = self.rng.choice(["=", "<=>", "<=>", "= and <", "= and =", "not in", "<", "true"])
         tests = {
             "=": [payloads.equal],
             "<=>": [payloads.null_safe],

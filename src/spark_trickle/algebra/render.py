@@ -23,6 +23,7 @@ from spark_trickle.algebra.relations import (
     Sum,
     Whole,
 )
+from spark_trickle.names import shown
 
 
 def render(node: Node | KeysOf) -> str:
@@ -52,7 +53,7 @@ def describe(node: Node | KeysOf) -> str:
     """One node in one line."""
     match node:
         case Scan():
-            return f"Scan {node.source} ({_names(node)})"
+            return f"Scan {shown(node.source)} ({_names(node)})"
         case RowWise() | Concat():
             return f"{type(node).__name__}: {node.operator.label}"
         case InnerJoin() | LookupJoin():
@@ -66,7 +67,7 @@ def describe(node: Node | KeysOf) -> str:
         case Loop():
             return f"Loop: {node.operator.label}"
         case Changes(scan=scan):
-            return f"changes of {scan.source} ({_names(scan)})"
+            return f"changes of {shown(scan.source)} ({_names(scan)})"
         case At(relation=relation, version=version):
             return f"at {version.value}: {describe(relation)}"
         case Matching():

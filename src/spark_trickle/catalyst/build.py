@@ -79,11 +79,6 @@ class Builder:
         """A relation as a frame."""
         return self.change(node)
 
-    def keys(self, keys: KeysOf) -> DataFrame | None:
-        """A key set as a frame with columns k0, k1, …"""
-        plan = self._key_set(keys)
-        return None if plan is None else self._planner.frame(plan)
-
     def hold(self, frame: DataFrame) -> Plan | None:
         """The frame evaluated once: on the driver when small, else kept by the executors. None when empty."""
         local = self._planner.local_rows(frame, self._local_rows)
@@ -221,7 +216,7 @@ class Builder:
     def _matching(self, child: Built | None, keys: KeysOf, on: tuple[tuple[int, int], ...]) -> Built | None:
         if child is None:
             return None
-        key_set = self._key_set(keys)
+        key_set = self.key_set(keys)
         if key_set is None:
             return None
         own = {column_id(a): a for a in output(child.plan)}
@@ -259,7 +254,8 @@ class Builder:
             return None
         return Built(self._planner.readdress(held, output(child.plan)[:-1], weight=True), True)
 
-    def _key_set(self, keys: KeysOf) -> Plan | None:
+    def key_set(self, keys: KeysOf) -> Plan | None:
+        """A key set, evaluated once; None when it is empty."""
         if id(keys) not in self._keys:
             self._alive.append(keys)
             self._keys[id(keys)] = self._evaluate_keys(keys)

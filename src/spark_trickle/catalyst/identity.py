@@ -41,17 +41,6 @@ def net(frame: DataFrame) -> DataFrame:
     return kept.toDF(*[field.name for field in fields], WEIGHT)
 
 
-def same_row(left: DataFrame, right: DataFrame, fields: list[str], schema: StructType) -> Column:
-    """The condition that a row of `left` is the same row as one of `right`; columns by position names."""
-    condition: Column | None = None
-    for name, field in zip(fields, schema.fields, strict=True):
-        one = encode(left[name], field.dataType)
-        two = encode(right[name], field.dataType)
-        part = one.eqNullSafe(two)
-        condition = part if condition is None else condition & part
-    return F.lit(True) if condition is None else condition
-
-
 def needs_encoding(data_type: DataType) -> bool:
     """True if SQL equality is coarser than identity on this type, or missing."""
     match data_type:

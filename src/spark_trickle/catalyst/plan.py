@@ -60,6 +60,15 @@ class Planner:
     def analyzed(self, frame: DataFrame) -> Plan:
         return frame._jdf.queryExecution().analyzed()
 
+    def view_text(self, name: str) -> str:
+        """The text of a view as the session's catalog has it now; empty when there is none."""
+        state = self.session.sessionState()
+        identifier = state.sqlParser().parseTableIdentifier(name)
+        if not state.catalog().tableExists(identifier):
+            return ""
+        text = state.catalog().getTableMetadata(identifier).viewText()
+        return str(text.get()) if text.isDefined() else ""
+
     # Building
 
     def new_id(self) -> Any:
@@ -70,7 +79,8 @@ class Planner:
         return self.expressions.Alias(child, name, expr_id or self.new_id(), empty, self.none, empty)
 
     def literal(self, value: int) -> Expression:
-        return self.expressions.Literal.create(value, self.jvm.org.apache.spark.sql.types.DataTypes.LongType)
+        """A BIGINT; py4j would hand a small one over as an Integer, so Spark's parser makes it."""
+        return self.session.sessionState().sqlParser().parseExpression(f"{value}L")
 
     def null(self, data_type: Any) -> Expression:
         return self.expressions.Literal.create(None, data_type)
@@ -146,7 +156,7 @@ class Planner:
         if count > most:
             return None
         attributes = execution.analyzed().output()
-        data = self.jvm.scala.Predef.wrapRefArray(rows).toSeq()
+        data = self.jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(rows)
         return self.logical.LocalRelation(attributes, data, False, self.none)
 
     def _collect(self, execution: Any) -> Any:

@@ -1,0 +1,13 @@
+"""The spine: measure, decide, compute, write, remember.
+
+runtime.py      what a refresh works with
+definitions.py  a stream table's definition, understood once per process and rechecked cheaply
+interval.py     measure: from the old frontier to the new one
+choose.py       decide: a pure function of facts
+compute.py      the rows to change
+recover.py      what a killed process left behind
+run.py          one refresh, start to end
+upstream.py     a stream table and everything it is made from, at one set of base versions
+preview.py      the decision the next refresh would take
+verify.py       the table against its query, now or at any past refresh
+"""

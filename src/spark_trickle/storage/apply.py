@@ -72,12 +72,15 @@ def overwrite(tables: DeltaTables, location: str, layout: Layout, rows: DataFram
 
 
 def add_change(
-    tables: DeltaTables, location: str, layout: Layout, change: DataFrame, stamp: Stamp
+    tables: DeltaTables, snapshot: Snapshot, layout: Layout, change: DataFrame, stamp: Stamp
 ) -> Written:
-    """Add a netted change to the table: +w inserts w copies of a row, −w removes exactly w of its copies."""
+    """Add a netted change to the table: +w inserts w copies of a row, −w removes exactly w of its copies.
+
+    `snapshot` is the version the change was computed against; a commit since then is a conflict.
+    """
     inserted, deleted = _totals(change)
     stamp = replace(stamp, rows_inserted=inserted, rows_deleted=deleted)
-    snapshot = tables.latest_snapshot(location)
+    location = str(snapshot.log.dataPath().toString())
     application = transaction_of(stamp.stream_table_id)
     transaction = snapshot.log.startTransaction(tables.none, tables.jvm.scala.Option.apply(snapshot.state))
     transaction.readWholeTable()

@@ -44,9 +44,7 @@ def changed_bytes(old: Snapshot, new: Snapshot) -> int:
 
 def _from_feed(tables: DeltaTables, old: Snapshot, new: Snapshot, columns: Sequence[str]) -> DataFrame | None:
     """The change feed, or None where it was not on for the whole interval or cannot be read across it."""
-    if old.version > new.version or "true" not in (old.properties.get(_FEED), new.properties.get(_FEED)):
-        return None
-    if old.properties.get(_FEED) != "true" or new.properties.get(_FEED) != "true":
+    if old.version > new.version or old.setting(_FEED) != "true" or new.setting(_FEED) != "true":
         return None
     try:
         feed = (

@@ -72,10 +72,9 @@ class Commit:
     stamp: Stamp | None
 
 
-def commits_after(tables: DeltaTables, location: str, version: int) -> Iterator[Commit]:
-    """The commits newer than `version`, oldest first. One whose file is gone counts as a foreign write."""
-    newest = tables.latest(location).version
-    for number in range(version + 1, newest + 1):
+def commits_after(tables: DeltaTables, location: str, version: int, last: int) -> Iterator[Commit]:
+    """The commits newer than `version` up to `last`, oldest first. One whose file is gone may hold anything."""
+    for number in range(version + 1, last + 1):
         yield read_commit(tables, location, number)
 
 
@@ -87,7 +86,7 @@ def read_commit(tables: DeltaTables, location: str, version: int) -> Commit:
     except Py4JJavaError:
         return Commit(version, "unknown: its log file is gone", True, None)
     actions: list[dict[str, Any]] = [json.loads(line) for line in text.split("\n") if line.strip()]
-    info = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
+    info: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
     files = [a.get("add") or a.get("remove") for a in actions if "add" in a or "remove" in a]
     metadata = info.get("userMetadata")
     return Commit(

@@ -11,7 +11,6 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
 from spark_trickle.errors import SourceError
 from spark_trickle.frontier import SourceVersion
@@ -34,13 +33,10 @@ class Snapshot:
     def source_version(self) -> SourceVersion:
         return SourceVersion(self.table_id, self.version)
 
-    @property
-    def schema(self) -> StructType:
-        return StructType.fromJson(_json(str(self.state.schema().json())))
-
-    @property
-    def properties(self) -> dict[str, str]:
-        return {str(k): str(v) for k, v in dict(self.state.metadata().configuration_j()).items()}
+    def setting(self, name: str) -> str:
+        """A table property, empty when it is not set."""
+        found = self.state.metadata().configuration().get(name)
+        return str(found.get()) if found.isDefined() else ""
 
     @property
     def size_in_bytes(self) -> int:
@@ -56,11 +52,18 @@ class DeltaTables:
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
-        self.jvm: Any = spark.sparkContext._jvm
+        jvm: Any = spark.sparkContext._jvm
+        self.jvm = jvm
         self.none = self.jvm.scala.Option.empty()
         self._delta = self.jvm.org.apache.spark.sql.delta
         self._kept: OrderedDict[tuple[str, str, int], Snapshot] = OrderedDict()
         self._guard = threading.Lock()
+
+    def in_session(self, spark: SparkSession) -> DeltaTables:
+        """The same tables, read under another session's settings; snapshots are shared."""
+        other = DeltaTables(spark)
+        other._kept, other._guard = self._kept, self._guard
+        return other
 
     def log(self, location: str) -> Any:
         return self._delta.DeltaLog.forTable(self.spark._jsparkSession, location)
@@ -81,6 +84,13 @@ class DeltaTables:
             )
         return SourceVersion(str(state.metadata().id()), int(state.version()))
 
+    def identity_and_schema(self, location: str) -> tuple[str, str]:
+        """The table's id and its schema as Delta has it, empty when there is no table."""
+        _, state = self._latest_state(location)
+        if state.version() < 0:
+            return "", ""
+        return str(state.metadata().id()), str(state.metadata().schemaString())
+
     def snapshot(self, location: str, wanted: SourceVersion) -> Snapshot:
         """One version of the table. Raises VersionUnavailable when it is not the same table any more."""
         key = (location, wanted.table_id, wanted.version)
@@ -93,8 +103,7 @@ class DeltaTables:
             state = self._state_at(log, wanted.version)
         if str(state.metadata().id()) != wanted.table_id:
             raise VersionUnavailable(f"the table at `{location}` is another one now")
-        snapshot = self._remember(key, log, state)
-        return snapshot
+        return self._remember(key, log, state)
 
     def latest_snapshot(self, location: str) -> Snapshot:
         return self.snapshot(location, self.latest(location))
@@ -121,17 +130,10 @@ class DeltaTables:
             raise VersionUnavailable(f"version {version} is no longer in the table's log") from error
 
     def _remember(self, key: tuple[str, str, int], log: Any, state: Any) -> Snapshot:
-        files = self.jvm.scala.Predef.wrapRefArray(state.allFiles().collect()).toSeq()
+        files = self.jvm.org.apache.spark.api.python.PythonUtils.toSeq(state.allFiles().collectAsList())
         snapshot = Snapshot(log, state, files, key[1], key[2])
         with self._guard:
             self._kept[key] = snapshot
             while len(self._kept) > _KEPT_SNAPSHOTS:
                 self._kept.popitem(last=False)
         return snapshot
-
-
-def _json(text: str) -> dict[str, Any]:
-    import json
-
-    found: dict[str, Any] = json.loads(text)
-    return found

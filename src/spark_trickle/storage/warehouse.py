@@ -22,7 +22,11 @@ def table_exists(spark: SparkSession, name: TableName) -> bool:
 
 def create_table(spark: SparkSession, name: TableName, layout: Layout) -> str:
     """An empty stream table; returns its location."""
-    builder = DeltaTable.create(spark).tableName(name.sql).addColumns(layout.schema)
+    builder = (
+        DeltaTable.create(spark)
+        .tableName(f"{quote(name.database)}.{quote(name.table)}")
+        .addColumns(layout.schema)
+    )
     for key, value in layout.properties.items():
         builder = builder.property(key, value)
     try:
@@ -57,6 +61,12 @@ def location_of(spark: SparkSession, name: TableName) -> str:
 
 
 def check_database(spark: SparkSession, name: TableName) -> None:
+    if name.catalog != "spark_catalog":
+        raise TableNameError(
+            f"A stream table lives in Spark's session catalog, not in `{name.catalog}`.",
+            hint="Write `database.table`.",
+            code="UNSUPPORTED_CATALOG",
+        )
     if not spark.catalog.databaseExists(f"{quote(name.catalog)}.{quote(name.database)}"):
         raise TableNameError(
             f"There is no database `{name.database}`.",

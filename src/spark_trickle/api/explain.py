@@ -1,0 +1,110 @@
+"""What would happen, and why: the query's plan, the plan of its change, the decision."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from spark_trickle.algebra.relations import Relation, Scan
+from spark_trickle.algebra.render import render
+from spark_trickle.algebra.repeatable import repeatability
+from spark_trickle.algebra.traverse import walk
+from spark_trickle.catalyst.definition import Definition
+from spark_trickle.incremental.maintain import ByKey, ByWeight, Recompute, recomputed_parts
+from spark_trickle.refresh.choose import Decision
+
+_KIND = {
+    "Scan": "its change feed or the files that differ",
+    "RowWise": "applied to the changed rows",
+    "Concat": "changes added up",
+    "InnerJoin": "changed rows joined with the other side",
+    "LookupJoin": "rows that see a changed partner looked up again",
+    "PerKey": "touched keys evaluated again",
+    "Whole": "evaluated as a whole",
+    "Loop": "run again as a whole",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The answer of `explain`; print it."""
+
+    support: str
+    """incremental, partly recomputed, or recomputed"""
+    plan: str
+    change_plan: str
+    operators: tuple[str, ...]
+    notes: tuple[str, ...]
+    decision: Decision | None = None
+
+    def __str__(self) -> str:
+        parts = [f"Support: {self.support}"]
+        if self.decision:
+            parts.append(f"Next refresh: {self.decision.action.value}, because {self.decision.reason}")
+        parts += [f"Note: {note}" for note in self.notes]
+        parts.append("Operators:\n" + _indented("\n".join(self.operators)))
+        parts.append("Plan:\n" + _indented(self.plan))
+        parts.append("Change plan:\n" + _indented(self.change_plan))
+        return "\n\n".join(parts)
+
+
+def explain_definition(definition: Definition, decision: Decision | None = None) -> Explanation:
+    parts = recomputed_parts(definition.relation)
+    support = (
+        f"recomputed: {definition.recomputed}"
+        if definition.recomputed
+        else f"partly recomputed: {'; '.join(sorted({_why(p) for p in parts}))}"
+        if parts
+        else "incremental"
+    )
+    return Explanation(
+        support,
+        render(definition.relation),
+        _change_plan(definition),
+        _operators(definition.relation),
+        _notes(definition),
+        decision,
+    )
+
+
+def _change_plan(definition: Definition) -> str:
+    maintenance = definition.maintenance
+    names = {c.id: c.name for c in definition.relation.columns}
+    match maintenance:
+        case ByWeight(change=change):
+            return "add this change to the table:\n" + render(change)
+        case ByKey(columns=columns, new=new):
+            on = ", ".join(names[c] for c in columns)
+            return f"replace the table's rows with touched [{on}] by:\n" + render(new)
+        case Recompute(query=query):
+            return "apply the difference between the table and:\n" + render(query)
+
+
+def _operators(relation: Relation) -> tuple[str, ...]:
+    counts: Counter[str] = Counter()
+    for node in walk(relation):
+        what = "Scan" if isinstance(node, Scan) else node.operator.label.split(" ")[0]
+        counts[f"{type(node).__name__:<10} {what:<14} {_KIND[type(node).__name__]}"] += 1
+    return tuple(f"{count} × {line}" for line, count in sorted(counts.items()))
+
+
+def _notes(definition: Definition) -> tuple[str, ...]:
+    notes = []
+    doubtful = repeatability(definition.relation).columns
+    names = [c.name for c in definition.relation.columns if c.id in doubtful]
+    if names:
+        listed = ", ".join(f"`{n}`" for n in names)
+        notes.append(f"two evaluations may compute {listed} differently; stored values are compared by key")
+    if definition.hidden.fields:
+        notes.append("the table has a hidden column `__st` with the key columns the query does not project")
+    return tuple(notes)
+
+
+def _why(part: Relation) -> str:
+    reason = getattr(part, "reason", "") or "a recursive query is run again"
+    at = part.operator.position
+    return f"{reason} (line {at[0]}, column {at[1] + 1})" if at else reason
+
+
+def _indented(text: str) -> str:
+    return "\n".join("  " + line for line in text.split("\n"))

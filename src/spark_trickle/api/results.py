@@ -1,0 +1,88 @@
+"""Catalog rows as data frames: what people print and programs filter."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from spark_trickle.catalog import Dependency, Refresh, StreamTable
+from spark_trickle.names import shown
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STATUS = (
+    "name", "status", "refresh_mode", "schedule", "data_timestamp", "last_action", "last_refresh", "version",
+    "consecutive_errors", "last_error", "defined_by",
+)  # fmt: skip
+HISTORY = (
+    "id", "name", "status", "action", "reason", "rows_inserted", "rows_deleted", "version", "started_at",
+    "seconds", "error", "frontier",
+)  # fmt: skip
+GRAPH = ("source", "source_kind", "stream_table", "columns")
+
+
+def status_frame(tables: list[StreamTable], last: dict[str, Refresh | None]) -> pd.DataFrame:
+    rows = []
+    for table in tables:
+        refresh = last.get(table.id)
+        rows.append(
+            (
+                shown(table.name),
+                table.status,
+                table.refresh_mode,
+                table.schedule,
+                refresh.started_at if refresh else None,
+                refresh.action if refresh else None,
+                refresh.finished_at if refresh else None,
+                table.table_version,
+                table.consecutive_errors,
+                table.last_error,
+                "SQL" if table.definition_kind == "sql" else "DataFrame of one process",
+            )
+        )
+    return _frame(rows, STATUS)
+
+
+def history_frame(refreshes: list[Refresh], names: dict[str, str]) -> pd.DataFrame:
+    rows = [
+        (
+            r.id,
+            shown(names[r.stream_table_id]),
+            r.status,
+            r.action,
+            r.reason,
+            r.rows_inserted,
+            r.rows_deleted,
+            r.version,
+            r.started_at,
+            _seconds(r.started_at, r.finished_at),
+            r.error,
+            r.frontier.to_json() if r.frontier else None,
+        )
+        for r in refreshes
+    ]
+    return _frame(rows, HISTORY)
+
+
+def graph_frame(dependencies: list[Dependency], names: dict[str, str]) -> pd.DataFrame:
+    rows = [
+        (
+            shown(d.source_name),
+            d.source_kind,
+            shown(names[d.stream_table_id]),
+            ", ".join(n for n, _ in d.columns),
+        )
+        for d in dependencies
+    ]
+    return _frame(sorted(rows), GRAPH)
+
+
+def _seconds(start: datetime, end: datetime | None) -> float | None:
+    return round((end - start).total_seconds(), 3) if end else None
+
+
+def _frame(rows: list[Any], columns: tuple[str, ...]) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame.from_records(rows, columns=list(columns))

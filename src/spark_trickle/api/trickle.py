@@ -1,0 +1,341 @@
+"""The verbs, in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from spark_trickle.api.explain import Explanation, explain_definition
+from spark_trickle.api.options import check_mode, check_schedule, check_status
+from spark_trickle.api.results import graph_frame, history_frame, status_frame
+from spark_trickle.catalog import Catalog, StreamTable
+from spark_trickle.clock import Clock, system_clock
+from spark_trickle.config import Settings
+from spark_trickle.errors import DefinitionError, StateError, TableNameError
+from spark_trickle.frontier import Frontier
+from spark_trickle.names import TableName, did_you_mean, parse_name, shown
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql import DataFrame, SparkSession
+
+    from spark_trickle.refresh.run import RefreshResult
+    from spark_trickle.refresh.runtime import Runtime
+    from spark_trickle.refresh.verify import VerifyResult
+
+_UNCHANGED = "\0unchanged"
+
+
+class Trickle:
+    """Stream tables over a Spark session, or over an embedded one that starts when a verb needs it."""
+
+    def __init__(
+        self,
+        spark: SparkSession | None = None,
+        *,
+        home: str | Path | None = None,
+        catalog: str | None = None,
+        settings: Settings | None = None,
+        clock: Clock = system_clock,
+        on_step: Callable[[str], None] | None = None,
+    ) -> None:
+        self._given = spark
+        self._home = Path(home or ".trickle").absolute()
+        self._settings = settings or Settings()
+        self._clock = clock
+        self._on_step = on_step
+        self._lazy_runtime: Runtime | None = None
+        if spark is not None:
+            from spark_trickle.storage.embedded import adopt
+
+            adopt(spark)
+        self._catalog = Catalog.open(catalog or f"sqlite:///{self._home / 'catalog.db'}", clock)
+
+    # Spark
+
+    @property
+    def spark(self) -> SparkSession:
+        """The Spark session; an embedded one is started the first time it is asked for."""
+        return self._runtime.spark
+
+    def sql(self, statement: str) -> DataFrame:
+        """Run any SQL statement in the session."""
+        from pyspark.errors import PySparkException
+
+        from spark_trickle.catalyst.spark_errors import query_error
+
+        try:
+            return self.spark.sql(statement)
+        except PySparkException as error:
+            raise query_error(error) from None
+
+    @property
+    def _runtime(self) -> Runtime:
+        if self._lazy_runtime is None:
+            from spark_trickle.refresh.runtime import Runtime
+            from spark_trickle.storage.embedded import start_session
+            from spark_trickle.storage.warehouse import register_folders
+
+            spark = self._given
+            if spark is None:
+                spark = start_session(self._home)
+                register_folders(spark, self._home / "warehouse")
+            runtime = Runtime(spark, self._catalog, self._settings, self._home, self._clock)
+            if self._on_step is not None:
+                runtime.on_step = self._on_step
+            self._lazy_runtime = runtime
+        return self._lazy_runtime
+
+    # Definitions
+
+    def create_stream_table(
+        self,
+        name: str,
+        query: str | DataFrame,
+        schedule: str = "1m",
+        refresh_mode: str = "AUTO",
+        initialize: bool = True,
+        *,
+        or_replace: bool = False,
+        if_not_exists: bool = False,
+    ) -> RefreshResult | None:
+        """Define a stream table by SQL text or a DataFrame, create its Delta table and fill it."""
+        from spark_trickle.api.create import Request, create
+
+        if or_replace and if_not_exists:
+            raise DefinitionError(
+                "`or_replace` and `if_not_exists` exclude each other.",
+                hint="Give one of them.",
+                code="INVALID_OPTION",
+            )
+        if not isinstance(query, str) and not hasattr(query, "_jdf"):
+            raise DefinitionError(
+                f"A query is SQL text or a DataFrame, not {type(query).__name__}.",
+                hint="Pass a SELECT as a string.",
+                code="INVALID_QUERY",
+            )
+        request_mode, request_schedule = check_mode(refresh_mode), check_schedule(schedule)
+        full = self._qualified(name)
+        existing = self._lookup(full)
+        if existing is not None and if_not_exists:
+            return None
+        if existing is not None and not or_replace:
+            raise TableNameError(
+                f"The stream table `{full.short}` exists already.",
+                hint="Use or_replace=True to define it anew, or if_not_exists=True to keep it.",
+                code="NAME_TAKEN",
+            )
+        request = Request(full, query, request_schedule, request_mode, initialize)
+        return create(request, self._runtime, existing)
+
+    def alter_stream_table(
+        self,
+        name: str,
+        *,
+        schedule: str = _UNCHANGED,
+        refresh_mode: str = _UNCHANGED,
+        status: str = _UNCHANGED,
+    ) -> None:
+        """Change what is given. Setting the status to ACTIVE resets the error count."""
+        table = self._table(name)
+        changes: dict[str, object] = {}
+        if schedule != _UNCHANGED:
+            changes["schedule"] = check_schedule(schedule)
+        if refresh_mode != _UNCHANGED:
+            changes["refresh_mode"] = check_mode(refresh_mode)
+            self._check_differential(table, str(changes["refresh_mode"]))
+        if status != _UNCHANGED:
+            changes["status"] = check_status(status)
+            if changes["status"] == "ACTIVE":
+                changes |= {"consecutive_errors": 0, "last_error": ""}
+                if table.frontier is None:
+                    changes["status"] = "INITIALIZING"
+        if not changes:
+            raise DefinitionError(
+                "Nothing was asked to change.",
+                hint="Give schedule, refresh_mode or status.",
+                code="NOTHING_TO_CHANGE",
+            )
+        with self._catalog.begin() as catalog:
+            catalog.stream_tables.update(table.id, **changes)
+
+    def suspend(self, name: str) -> None:
+        self.alter_stream_table(name, status="SUSPENDED")
+
+    def resume(self, name: str) -> None:
+        self.alter_stream_table(name, status="ACTIVE")
+
+    def drop_stream_table(self, name: str, cascade: bool = False) -> None:
+        """Remove a stream table and its Delta table; with `cascade` also those that read it."""
+        from spark_trickle.api.create import remove
+        from spark_trickle.refresh.upstream import graph_of
+
+        table = self._table(name)
+        graph, tables = graph_of(self._runtime)
+        below = graph.downstream(table.name)
+        if below and not cascade:
+            listed = ", ".join(f"`{shown(n)}`" for n in below)
+            raise StateError(
+                f"`{shown(table.name)}` is read by {listed}.",
+                hint="Drop those first, or use cascade=True.",
+                code="HAS_DEPENDENTS",
+            )
+        for dependent in reversed(below):
+            remove(tables[dependent], self._runtime)
+        remove(table, self._runtime)
+
+    # Refreshing and proving
+
+    def refresh_stream_table(self, name: str) -> RefreshResult:
+        """Refresh what the stream table reads, then the table itself, at one set of base versions."""
+        from spark_trickle.refresh.upstream import refresh_with_upstream
+
+        table = self._table(name)
+        if table.status == "SUSPENDED":
+            raise StateError(
+                f"`{shown(table.name)}` is suspended.",
+                hint=f"Resume it: trickle.resume('{shown(table.name)}').",
+                code="SUSPENDED",
+            )
+        return refresh_with_upstream(table.name, self._runtime)[-1]
+
+    def verify(self, name: str, as_of: int | None = None, *, repair: bool = False) -> VerifyResult:
+        """Compare the table with its query at its frontier, or as of a past refresh (its id in the history)."""
+        from spark_trickle.refresh.verify import verify_table
+
+        table = self._table(name)
+        version, frontier = self._point(table, as_of)
+        prepared = self._runtime.definitions.of(table)
+        result = verify_table(table, version, frontier, prepared, self._runtime)
+        if repair and not result.equal and as_of is None:
+            with self._catalog.begin() as catalog:
+                catalog.stream_tables.update(
+                    table.id, needs_reinit=True, reinit_reason="verify found differing rows"
+                )
+            self.refresh_stream_table(name)
+        return result
+
+    def explain(self, name_or_query: str) -> Explanation:
+        """The plan, the plan of its change, what can be maintained, and what the next refresh would do."""
+        from spark_trickle.catalyst.sessions import meaning_of
+        from spark_trickle.refresh.preview import decide
+
+        table = self._lookup_text(name_or_query)
+        runtime = self._runtime
+        if table is not None:
+            prepared = runtime.definitions.of(table)
+            return explain_definition(prepared.definition, decide(table, prepared, runtime))
+        if len(name_or_query.split()) == 1:
+            self._table(name_or_query)
+        namespace = (runtime.spark.catalog.currentCatalog(), runtime.spark.catalog.currentDatabase())
+        prepared = runtime.definitions.of_text(name_or_query, meaning_of(runtime.spark), *namespace)
+        return explain_definition(prepared.definition)
+
+    # Looking
+
+    def status(self) -> pd.DataFrame:
+        with self._catalog.begin(write=False) as catalog:
+            tables = catalog.stream_tables.all()
+            last = {t.id: catalog.refreshes.last_completed(t.id) for t in tables}
+        return status_frame(tables, last)
+
+    def refresh_history(self, name: str | None = None, limit: int | None = None) -> pd.DataFrame:
+        """Past refreshes, newest first."""
+        table = self._table(name) if name is not None else None
+        with self._catalog.begin(write=False) as catalog:
+            names = {t.id: t.name for t in catalog.stream_tables.all()}
+            rows = catalog.refreshes.of(table.id, limit) if table else catalog.refreshes.all(limit)
+        return history_frame(rows, names)
+
+    def graph(self) -> pd.DataFrame:
+        """Who reads what: one row per source of a stream table."""
+        with self._catalog.begin(write=False) as catalog:
+            names = {t.id: t.name for t in catalog.stream_tables.all()}
+            return graph_frame(catalog.dependencies.all(), names)
+
+    # Ends
+
+    def close(self) -> None:
+        """Close the catalog, and Spark if it was started here."""
+        if self._lazy_runtime is not None and self._given is None:
+            self._lazy_runtime.spark.stop()
+        self._lazy_runtime = None
+        self._catalog.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # Names
+
+    def _qualified(self, name: str) -> TableName:
+        """Complete a name. The session decides the namespace once it runs; before, it is the default one."""
+        if self._given is None and self._lazy_runtime is None:
+            return parse_name(name)
+        catalog = self._runtime.spark.catalog
+        return parse_name(name, catalog.currentCatalog(), catalog.currentDatabase())
+
+    def _lookup(self, name: TableName) -> StreamTable | None:
+        with self._catalog.begin(write=False) as catalog:
+            return catalog.stream_tables.get(str(name))
+
+    def _lookup_text(self, text: str) -> StreamTable | None:
+        try:
+            return self._lookup(self._qualified(text))
+        except TableNameError:
+            return None
+
+    def _table(self, name: str) -> StreamTable:
+        full = self._qualified(name)
+        table = self._lookup(full)
+        if table is not None:
+            return table
+        with self._catalog.begin(write=False) as catalog:
+            known = [shown(t.name) for t in catalog.stream_tables.all()]
+        raise TableNameError(
+            f"There is no stream table `{full.short}`.",
+            hint=did_you_mean(full.short, known) or "`trickle status` lists them.",
+            code="UNKNOWN_STREAM_TABLE",
+        )
+
+    def _point(self, table: StreamTable, as_of: int | None) -> tuple[int, Frontier]:
+        if as_of is None:
+            if table.table_version is None or table.frontier is None:
+                raise StateError(
+                    f"`{shown(table.name)}` has not been filled yet.",
+                    hint="Refresh it first.",
+                    code="NOT_FILLED",
+                )
+            return table.table_version, table.frontier
+        with self._catalog.begin(write=False) as catalog:
+            refresh = catalog.refreshes.get(as_of)
+        if refresh is None or refresh.stream_table_id != table.id:
+            raise StateError(
+                f"`{shown(table.name)}` has no refresh number {as_of}.",
+                hint="`trickle history` lists them with their ids.",
+                code="UNKNOWN_REFRESH",
+            )
+        if refresh.version is None or refresh.frontier is None:
+            raise StateError(
+                f"Refresh {as_of} did not complete, so there is nothing to verify.",
+                hint="Choose a refresh whose status is COMPLETED.",
+                code="REFRESH_NOT_COMPLETED",
+            )
+        return refresh.version, refresh.frontier
+
+    def _check_differential(self, table: StreamTable, mode: str) -> None:
+        if mode != "DIFFERENTIAL":
+            return
+        definition = self._runtime.definitions.of(table).definition
+        if definition.recomputed:
+            raise DefinitionError(
+                f"`{shown(table.name)}` cannot be maintained differentially: {definition.recomputed}.",
+                hint="Keep refresh_mode AUTO or FULL.",
+                code="NOT_DIFFERENTIAL",
+            )

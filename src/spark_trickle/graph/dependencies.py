@@ -1,0 +1,57 @@
+"""The dependency graph over tables and stream tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import networkx as nx
+
+from spark_trickle.errors import DefinitionError
+
+
+class Dependencies:
+    """Edges run from a source to the stream table that reads it."""
+
+    def __init__(self, reads: Mapping[str, Iterable[str]]) -> None:
+        self._graph: nx.DiGraph[str] = nx.DiGraph()
+        self._stream_tables = frozenset(reads)
+        for table, sources in reads.items():
+            self._graph.add_node(table)
+            self._graph.add_edges_from((source, table) for source in sources)
+
+    def upstream(self, name: str) -> list[str]:
+        """The stream tables a stream table is made from, directly or not, each after those it reads."""
+        above = nx.ancestors(self._graph, name) & self._stream_tables
+        return [table for table in self._order() if table in above]
+
+    def bases(self, name: str) -> list[str]:
+        """The base tables below a stream table."""
+        return sorted(nx.ancestors(self._graph, name) - self._stream_tables)
+
+    def dependents(self, name: str) -> list[str]:
+        """The stream tables that read this table directly."""
+        return sorted(self._graph.successors(name)) if name in self._graph else []
+
+    def downstream(self, name: str) -> list[str]:
+        """Every stream table that would notice a change, each after those it reads."""
+        below = nx.descendants(self._graph, name) if name in self._graph else set()
+        return [table for table in self._order() if table in below]
+
+    def edges(self) -> list[tuple[str, str]]:
+        return sorted(self._graph.edges)
+
+    def check_acyclic(self) -> None:
+        """Refuse a cycle, showing its path."""
+        try:
+            cycle = nx.find_cycle(self._graph)
+        except nx.NetworkXNoCycle:
+            return
+        path = " → ".join([cycle[0][0], *(edge[1] for edge in cycle)])
+        raise DefinitionError(
+            f"The stream tables would read each other in a circle: {path}.",
+            hint="Remove one of these references from its query.",
+            code="CYCLE",
+        )
+
+    def _order(self) -> list[str]:
+        return list(nx.lexicographical_topological_sort(self._graph))

@@ -1,0 +1,69 @@
+"""Which action a refresh takes, and why. Pure: EXPLAIN prints the same decision that REFRESH takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Action(StrEnum):
+    NO_DATA = "NO_DATA"
+    DIFFERENTIAL = "DIFFERENTIAL"
+    FULL = "FULL"
+    REINITIALIZE = "REINITIALIZE"
+    SKIP = "SKIP"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    action: Action
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceChange:
+    """How much of a source may have changed, by the size of the files that differ."""
+
+    name: str
+    changed_bytes: int
+    total_bytes: int
+
+    @property
+    def share(self) -> float:
+        return self.changed_bytes / self.total_bytes if self.total_bytes else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that a decision depends on."""
+
+    refresh_mode: str
+    changed: tuple[SourceChange, ...]
+    first_fill: bool = False
+    rebuild_reason: str = ""
+    """Why the old state cannot be continued from: a source replaced, a definition changed, a foreign write."""
+    recomputed_reason: str = ""
+    """The operator that needs all of its input."""
+    full_refresh_threshold: float = 0.5
+    full_refresh_min_bytes: int = 0
+
+
+def choose_action(facts: Facts) -> Decision:
+    """Hard rules first, then cost."""
+    if facts.first_fill:
+        return Decision(Action.FULL, "first fill")
+    if facts.rebuild_reason:
+        return Decision(Action.REINITIALIZE, facts.rebuild_reason)
+    if not facts.changed:
+        return Decision(Action.NO_DATA, "no source has changed")
+    names = ", ".join(f"`{c.name}`" for c in facts.changed)
+    if facts.refresh_mode == "FULL":
+        return Decision(Action.FULL, f"refresh_mode is FULL; {names} changed")
+    if facts.recomputed_reason:
+        return Decision(Action.FULL, f"{names} changed and {facts.recomputed_reason}")
+    if facts.refresh_mode == "AUTO":
+        largest = max(facts.changed, key=lambda c: c.share)
+        heavy = sum(c.changed_bytes for c in facts.changed) >= facts.full_refresh_min_bytes
+        if heavy and largest.share > facts.full_refresh_threshold:
+            return Decision(Action.FULL, f"{largest.share:.0%} of `{largest.name}` changed, by size of files")
+    return Decision(Action.DIFFERENTIAL, f"{names} changed")

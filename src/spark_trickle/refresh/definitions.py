@@ -1,0 +1,99 @@
+"""A stream table's definition, understood once per process and rechecked cheaply before every use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_trickle.catalog import StreamTable
+from spark_trickle.catalyst.analyze import analyze_frame, analyze_text
+from spark_trickle.catalyst.definition import Definition, define
+from spark_trickle.catalyst.plan import Plan, Planner
+from spark_trickle.catalyst.sessions import session_for
+from spark_trickle.catalyst.views import view_texts
+from spark_trickle.errors import StateError
+from spark_trickle.names import shown
+from spark_trickle.storage.tables import DeltaTables
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A definition with the session it is evaluated in."""
+
+    planner: Planner
+    definition: Definition
+
+
+@dataclass(frozen=True)
+class _Kept:
+    prepared: Prepared
+    query: str
+    sources: tuple[tuple[str, str, str], ...]
+    views: tuple[tuple[str, str], ...]
+
+
+class Definitions:
+    """The definitions this process has met. Views and source schemas are compared before one is reused."""
+
+    def __init__(self, spark: SparkSession, tables: DeltaTables) -> None:
+        self._spark = spark
+        self._tables = tables
+        self._kept: dict[str, _Kept] = {}
+        self._frames: dict[str, Plan] = {}
+
+    def of_text(self, query: str, settings: dict[str, str], catalog: str, database: str) -> Prepared:
+        planner = Planner(session_for(self._spark, settings, catalog, database))
+        return Prepared(planner, define(planner, analyze_text(planner, query)))
+
+    def of_frame(self, frame: DataFrame) -> tuple[Prepared, Plan]:
+        """A DataFrame's definition, and the plan to remember it by."""
+        planner = Planner(frame.sparkSession)
+        plan = analyze_frame(planner, frame)
+        return Prepared(planner, define(planner, plan)), plan
+
+    def remember_frame(self, stream_table_id: str, plan: Plan) -> None:
+        """A DataFrame has no text: its plan lives as long as this process."""
+        self._frames[stream_table_id] = plan
+
+    def forget(self, stream_table_id: str) -> None:
+        self._kept.pop(stream_table_id, None)
+        self._frames.pop(stream_table_id, None)
+
+    def of(self, table: StreamTable) -> Prepared:
+        """The definition as it means now. Raises what Spark says when it means nothing any more."""
+        if table.definition_kind == "dataframe":
+            return self._of_remembered_frame(table)
+        kept = self._kept.get(table.id)
+        if kept and kept.query == table.query and self._unchanged(kept):
+            return kept.prepared
+        settings = dict(table.session_settings)
+        planner = Planner(session_for(self._spark, settings, table.catalog_name, table.database_name))
+        plan = analyze_text(planner, table.query)
+        prepared = Prepared(planner, define(planner, plan))
+        views = tuple(sorted(view_texts(planner, plan).items()))
+        self._kept[table.id] = _Kept(prepared, table.query, self._schemas(prepared.definition), views)
+        return prepared
+
+    def _of_remembered_frame(self, table: StreamTable) -> Prepared:
+        plan = self._frames.get(table.id)
+        if plan is None:
+            raise StateError(
+                f"`{shown(table.name)}` is defined by a DataFrame of another process and can only be refreshed there.",
+                hint="Define it by SQL text, or create it again in this process with or_replace=True.",
+                code="DATAFRAME_OF_ANOTHER_PROCESS",
+            )
+        planner = Planner(self._spark)
+        return Prepared(planner, define(planner, plan))
+
+    def _unchanged(self, kept: _Kept) -> bool:
+        definition = kept.prepared.definition
+        views = tuple((name, kept.prepared.planner.view_text(name)) for name, _ in kept.views)
+        return views == kept.views and self._schemas(definition) == kept.sources
+
+    def _schemas(self, definition: Definition) -> tuple[tuple[str, str, str], ...]:
+        """Name, identity and schema of every source: what the analyzer has seen of them."""
+        return tuple(
+            (name, *self._tables.identity_and_schema(source.location))
+            for name, source in sorted(definition.sources.items())
+        )

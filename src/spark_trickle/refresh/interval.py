@@ -1,0 +1,145 @@
+"""Measure: what lies between the old frontier and the newest one. No Spark job, no reading of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from spark_trickle.catalog import Dependency, StreamTable
+from spark_trickle.catalyst.definition import Definition
+from spark_trickle.errors import RefreshError
+from spark_trickle.frontier import Frontier, SourceVersion
+from spark_trickle.names import shown
+from spark_trickle.refresh.choose import Facts, SourceChange
+from spark_trickle.refresh.runtime import Runtime
+from spark_trickle.storage.changes import changed_bytes
+from spark_trickle.storage.commits import commits_after
+from spark_trickle.storage.tables import Snapshot, VersionUnavailable
+
+_COMMITS_LOOKED_AT = 100
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The versions to go from and to, and what is in the way."""
+
+    new: Frontier
+    old: Frontier | None
+    changed: tuple[str, ...]
+    problem: str = ""
+    """Why the old versions cannot be continued from."""
+    old_snapshots: Mapping[str, Snapshot] = field(default_factory=dict)
+    new_snapshots: Mapping[str, Snapshot] = field(default_factory=dict)
+
+
+Pins = Mapping[str, SourceVersion]
+"""Base tables and the version of each that a whole run of refreshes agrees on."""
+
+
+def pin_bases(dependencies: list[Dependency], runtime: Runtime) -> dict[str, SourceVersion]:
+    """The newest version of every base table."""
+    places = {d.source_name: d.location for d in dependencies if d.source_kind == "delta"}
+    return {name: runtime.tables.latest(location) for name, location in sorted(places.items())}
+
+
+def measure_interval(
+    table: StreamTable,
+    definition: Definition,
+    pins: Pins,
+    upstream: Mapping[str, StreamTable],
+    runtime: Runtime,
+) -> Interval:
+    """From the table's frontier to the pinned versions."""
+    new = _new_frontier(table, definition, pins, upstream)
+    old = table.frontier
+    if old is None:
+        return Interval(new, None, tuple(sorted(new.inputs)))
+    replaced = [n for n, v in new.inputs.items() if n in old.inputs and old.inputs[n].table_id != v.table_id]
+    if replaced or set(old.inputs) != set(new.inputs):
+        names = ", ".join(f"`{shown(n)}`" for n in sorted(replaced)) or "the set of sources"
+        return Interval(
+            new, old, (), f"{names} was replaced by another table" if replaced else f"{names} changed"
+        )
+    moved = [n for n, v in new.inputs.items() if old.inputs[n].version != v.version]
+    changed = tuple(sorted(n for n in moved if _has_data(n, old, new, definition, runtime)))
+    try:
+        before = {n: runtime.tables.snapshot(definition.sources[n].location, old.inputs[n]) for n in changed}
+    except VersionUnavailable as gone:
+        return Interval(new, old, changed, f"the version read last cannot be read any more: {gone}")
+    after = {n: runtime.tables.snapshot(definition.sources[n].location, new.inputs[n]) for n in changed}
+    return Interval(new, old, changed, "", before, after)
+
+
+def facts_of(
+    table: StreamTable, definition: Definition, interval: Interval, foreign: str, runtime: Runtime
+) -> Facts:
+    """What the decision depends on, gathered."""
+    rebuild = (
+        (table.reinit_reason or "asked for")
+        if table.needs_reinit
+        else "the definition means something else than before"
+        if definition.fingerprint != table.fingerprint
+        else interval.problem or foreign
+    )
+    changed = tuple(
+        SourceChange(
+            shown(n), changed_bytes(interval.old_snapshots[n], interval.new_snapshots[n]), _size(interval, n)
+        )
+        for n in interval.changed
+        if n in interval.new_snapshots
+    )
+    return Facts(
+        refresh_mode=table.refresh_mode,
+        changed=changed,
+        first_fill=table.frontier is None,
+        rebuild_reason=rebuild,
+        recomputed_reason=definition.recomputed,
+        full_refresh_threshold=runtime.settings.full_refresh_threshold,
+        full_refresh_min_bytes=runtime.settings.full_refresh_min_bytes,
+    )
+
+
+def _new_frontier(
+    table: StreamTable, definition: Definition, pins: Pins, upstream: Mapping[str, StreamTable]
+) -> Frontier:
+    inputs: dict[str, SourceVersion] = {}
+    bases: dict[str, SourceVersion] = {}
+    for name in definition.sources:
+        source = upstream.get(name)
+        if source is None:
+            inputs[name] = pins[name]
+            _agree(table, bases, {name: pins[name]})
+        elif source.frontier is None or source.table_version is None:
+            raise RefreshError(
+                f"`{shown(name)}` has not been filled yet, so `{shown(table.name)}` cannot read it.",
+                hint=f"Refresh `{shown(name)}` first.",
+                code="UPSTREAM_NOT_READY",
+            )
+        else:
+            inputs[name] = SourceVersion(source.table_id, source.table_version)
+            _agree(table, bases, source.frontier.bases)
+    return Frontier(inputs, bases)
+
+
+def _agree(table: StreamTable, bases: dict[str, SourceVersion], more: Mapping[str, SourceVersion]) -> None:
+    """Every path to a base table must have read the same version of it."""
+    for name, version in more.items():
+        if bases.setdefault(name, version) != version:
+            raise RefreshError(
+                f"`{shown(table.name)}` would mix versions {bases[name].version} and {version.version} of `{shown(name)}`.",
+                hint="A stream table above it is suspended or failed; resume and refresh it first.",
+                code="VERSIONS_DISAGREE",
+            )
+
+
+def _has_data(name: str, old: Frontier, new: Frontier, definition: Definition, runtime: Runtime) -> bool:
+    """False when the commits between only moved files or changed properties."""
+    before, after = old.inputs[name].version, new.inputs[name].version
+    if not 0 < after - before <= _COMMITS_LOOKED_AT:
+        return True
+    commits = commits_after(runtime.tables, definition.sources[name].location, before, after)
+    return any(commit.changes_data for commit in commits)
+
+
+def _size(interval: Interval, name: str) -> int:
+    return max(interval.old_snapshots[name].size_in_bytes, interval.new_snapshots[name].size_in_bytes)

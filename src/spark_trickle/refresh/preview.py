@@ -1,0 +1,18 @@
+"""The decision the next refresh would take, without taking it."""
+
+from __future__ import annotations
+
+from spark_trickle.catalog import StreamTable
+from spark_trickle.refresh.choose import Decision, choose_action
+from spark_trickle.refresh.definitions import Prepared
+from spark_trickle.refresh.interval import facts_of, measure_interval, pin_bases
+from spark_trickle.refresh.runtime import Runtime
+
+
+def decide(table: StreamTable, prepared: Prepared, runtime: Runtime) -> Decision:
+    """The same pure decision over the same facts; sources that are stream tables count as they are now."""
+    with runtime.catalog.begin(write=False) as catalog:
+        pins = pin_bases(catalog.dependencies.of(table.id), runtime)
+        tables = {t.name: t for t in catalog.stream_tables.all()}
+    interval = measure_interval(table, prepared.definition, pins, tables, runtime)
+    return choose_action(facts_of(table, prepared.definition, interval, "", runtime))

@@ -1,0 +1,82 @@
+"""What a killed process left behind: the table's own log tells what was committed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spark_trickle.catalog import StreamTable
+from spark_trickle.refresh.runtime import Runtime
+from spark_trickle.storage.commits import Stamp, commits_after
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """A stream table as the catalog has it after recovery, and what somebody else did to its rows."""
+
+    table: StreamTable
+    foreign_write: str = ""
+
+
+def recover(table: StreamTable, runtime: Runtime) -> TableState:
+    """Bring the catalog up to what the Delta table says. To be called while holding the lease."""
+    if not runtime.tables.exists(table.location):
+        _close_unfinished(table, runtime, None)
+        return TableState(table, "" if table.frontier is None else "the table itself was dropped")
+    latest = runtime.tables.latest(table.location)
+    if table.table_id and latest.table_id != table.table_id:
+        _close_unfinished(table, runtime, None)
+        return TableState(table, "the table itself was replaced by another one")
+    known = -1 if table.table_version is None else table.table_version
+    foreign, committed = "", None
+    if latest.version < known:
+        foreign = "the table itself was replaced by an older one"
+    for commit in commits_after(runtime.tables, table.location, known, latest.version):
+        stamp = commit.stamp
+        if stamp and stamp.stream_table_id == table.id and stamp.sequence > table.sequence:
+            table = _adopt(table, stamp, commit.version, latest.table_id, runtime)
+            foreign, committed = "", stamp
+        elif commit.changes_data:
+            what = f"{commit.operation} at version {commit.version}"
+            foreign = f"somebody else wrote to the table itself ({what})"
+    _close_unfinished(table, runtime, committed)
+    return TableState(table, foreign)
+
+
+def _adopt(table: StreamTable, stamp: Stamp, version: int, table_id: str, runtime: Runtime) -> StreamTable:
+    """A refresh whose commit is in the table but not in the catalog."""
+    with runtime.catalog.begin() as catalog:
+        return catalog.stream_tables.update(
+            table.id,
+            frontier=stamp.frontier,
+            table_version=version,
+            table_id=table_id,
+            sequence=stamp.sequence,
+            fingerprint=stamp.fingerprint,
+            needs_reinit=False,
+            reinit_reason="",
+            status="ACTIVE" if table.status != "SUSPENDED" else table.status,
+        )
+
+
+def _close_unfinished(table: StreamTable, runtime: Runtime, committed: Stamp | None) -> None:
+    """History rows that say RUNNING although nobody runs: we hold the lease."""
+    with runtime.catalog.begin() as catalog:
+        for refresh in catalog.refreshes.running(table.id):
+            if committed is not None and refresh.sequence == committed.sequence:
+                catalog.refreshes.finish(
+                    refresh.id,
+                    status="COMPLETED",
+                    action=committed.action,
+                    reason=f"{committed.reason} (the process ended after its commit)",
+                    rows_inserted=committed.rows_inserted,
+                    rows_deleted=committed.rows_deleted,
+                    version=table.table_version,
+                    frontier=committed.frontier,
+                )
+            else:
+                catalog.refreshes.finish(
+                    refresh.id,
+                    status="FAILED",
+                    error="The process ended before its commit; nothing was changed.",
+                    error_code="PROCESS_ENDED",
+                )

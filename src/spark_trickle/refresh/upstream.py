@@ -1,0 +1,61 @@
+"""A stream table and everything it is made from, refreshed in order at one set of base versions."""
+
+from __future__ import annotations
+
+from spark_trickle.catalog import StreamTable
+from spark_trickle.errors import RefreshError, StateError, TrickleError
+from spark_trickle.graph.dependencies import Dependencies
+from spark_trickle.names import shown
+from spark_trickle.refresh.choose import Action
+from spark_trickle.refresh.interval import pin_bases
+from spark_trickle.refresh.run import RefreshResult, refresh_table
+from spark_trickle.refresh.runtime import Runtime
+
+
+def graph_of(runtime: Runtime) -> tuple[Dependencies, dict[str, StreamTable]]:
+    """The dependency graph and the stream tables in it, from the catalog."""
+    with runtime.catalog.begin(write=False) as catalog:
+        tables = {t.id: t for t in catalog.stream_tables.all()}
+        reads: dict[str, list[str]] = {t.name: [] for t in tables.values()}
+        for row in catalog.dependencies.all():
+            reads[tables[row.stream_table_id].name].append(row.source_name)
+    return Dependencies(reads), {t.name: t for t in tables.values()}
+
+
+def refresh_with_upstream(name: str, runtime: Runtime) -> list[RefreshResult]:
+    """Refresh what the stream table reads, upstream first, then the table itself: the last result is its own.
+
+    All read the same version of every base table, so the answer is the query's answer at one instant.
+    """
+    graph, tables = graph_of(runtime)
+    order = [*graph.upstream(name), name]
+    with runtime.catalog.begin(write=False) as catalog:
+        needed = [d for table in order for d in catalog.dependencies.of(tables[table].id)]
+    pins = pin_bases(needed, runtime)
+    results: list[RefreshResult] = []
+    for table in order:
+        if table != name and tables[table].status == "SUSPENDED":
+            continue
+        try:
+            result = refresh_table(table, pins, _current(runtime), runtime)
+        except TrickleError as error:
+            if table == name:
+                raise
+            raise RefreshError(
+                f"`{shown(name)}` was not refreshed because `{shown(table)}`, which it reads, failed: {error.message}",
+                hint=error.hint,
+                code=error.code,
+            ) from error
+        if result.action is Action.SKIP and table != name:
+            raise StateError(
+                f"`{shown(name)}` was not refreshed: `{shown(table)}`, which it reads, is skipped because {result.reason}.",
+                hint="Try again when that refresh has ended.",
+                code="UPSTREAM_BUSY",
+            )
+        results.append(result)
+    return results
+
+
+def _current(runtime: Runtime) -> dict[str, StreamTable]:
+    with runtime.catalog.begin(write=False) as catalog:
+        return {t.name: t for t in catalog.stream_tables.all()}
