@@ -7,8 +7,8 @@ from spark_trickle.algebra.relations import NEW, OLD, At, Matching, Relation
 from spark_trickle.algebra.repeatable import repeatability
 from spark_trickle.incremental import differentiate, maintain, prune
 from spark_trickle.incremental.maintain import ByKey, ByWeight, Maintenance
+from tests.pure.cases import Case
 from tests.pure.interpreter import Bag, Interpreter, add, minus, net, pick, places_of
-from tests.pure.plans import Case
 
 
 def difference(case: Case) -> Bag:

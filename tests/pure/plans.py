@@ -1,4 +1,4 @@
-"""Random plans over three random sources with few distinct values, many NULLs and duplicates.
+"""Random plans over three sources.
 
 Columns keep their ids as the planner does: a column that is only passed on is the same column. Every Operator
 says truthfully what it passes, reads and decides by, because pushing keys down relies on it.
@@ -6,18 +6,13 @@ says truthfully what it passes, reads and decides by, because pushing keys down 
 
 import itertools
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 
-from hypothesis import strategies as st
-
 from spark_trickle.algebra.relations import (
-    NEW,
-    At,
     Column,
     Concat,
     InnerJoin,
-    KeysOf,
     LookupJoin,
     Loop,
     Operator,
@@ -25,63 +20,12 @@ from spark_trickle.algebra.relations import (
     Relation,
     RowWise,
     Scan,
-    Signed,
     Whole,
 )
-from spark_trickle.algebra.render import render
 from tests.pure import payloads
-from tests.pure.interpreter import Bag, Database, Join, Row, places_of
+from tests.pure.interpreter import Join, Row, places_of
 
 SOURCES = ("r", "s", "t")
-
-
-@dataclass(frozen=True, eq=False)
-class Case:
-    """A plan, a database with an old and a new state, and a key set for some of the plan's columns."""
-
-    plan: Relation
-    database: Database
-    on: tuple[int, ...]
-    keys: KeysOf
-
-    @property
-    def changed(self) -> frozenset[str]:
-        return frozenset(name for name, (old, new) in self.database.items() if old != new)
-
-    def __repr__(self) -> str:
-        states = [f"{name}: {dict(old)} -> {dict(new)}" for name, (old, new) in self.database.items()]
-        return "\n".join(["", render(self.plan), *states])
-
-
-def cases(*, unrepeatable: bool = False) -> st.SearchStrategy[Case]:
-    return st.randoms(use_true_random=False).map(lambda rng: random_case(rng, unrepeatable=unrepeatable))
-
-
-def random_case(rng: Random, *, unrepeatable: bool = False) -> Case:
-    make = Plans(rng, unrepeatable=unrepeatable)
-    plan = make.relation(depth=rng.choice([1, 2, 2, 3, 3, 4]), leaves=rng.choice([1, 2, 2, 3, 4]))
-    on = tuple({c.id: None for c in make.some(plan.columns)})
-    keys = make.constant(len(on))
-    part = (Signed(At(keys, NEW), +1), tuple(c.id for c in keys.columns))
-    return Case(plan, random_database(rng), on, KeysOf((part,)))
-
-
-def random_database(rng: Random) -> Database:
-    return {name: random_states(rng) for name in SOURCES}
-
-
-def random_states(rng: Random) -> tuple[Bag, Bag]:
-    """Most sources change a little, some not at all, some altogether."""
-    old = random_bag(rng)
-    if rng.random() < 0.3:
-        return old, old
-    kept = Counter(row for row in old.elements() if rng.random() < 0.6)
-    return old, kept + random_bag(rng, 2)
-
-
-def random_bag(rng: Random, most: int = 5) -> Bag:
-    rows = [random_row(rng, 2) for _ in range(rng.choice([0, most - 1, most]))]
-    return Counter(row for row in rows for _ in range(rng.choice([1, 1, 2])))
 
 
 def random_row(rng: Random, width: int) -> Row:

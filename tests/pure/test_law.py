@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 
 from tests.pure import law
-from tests.pure.plans import Case, cases
+from tests.pure.cases import Case, cases
 
 
 @settings(max_examples=600)

@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from tests.pure import law
+from tests.pure.cases import Case, random_case
 from tests.pure.mutations import MUTATIONS, Mutation
-from tests.pure.plans import Case, random_case
 
 CASES = 2000
 

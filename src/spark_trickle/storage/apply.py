@@ -53,11 +53,13 @@ def transaction_of(stream_table_id: str) -> str:
 
 def overwrite(tables: DeltaTables, location: str, layout: Layout, rows: DataFrame, stamp: Stamp) -> Written:
     """Replace the whole content, and the schema if it changed, in one commit."""
-    before = _row_count(tables.latest_snapshot(location))
+    before = tables.latest_snapshot(location)
+    packed = layout.pack(rows)
+    if tables.rows(before).dtypes == packed.dtypes:
+        return _replace_files(tables, before, packed, stamp)
     try:
         (
-            layout.pack(rows)
-            .write.format("delta")
+            packed.write.format("delta")
             .mode("overwrite")
             .option("overwriteSchema", "true")
             .option("userMetadata", stamp.to_json())
@@ -68,7 +70,19 @@ def overwrite(tables: DeltaTables, location: str, layout: Layout, rows: DataFram
     except CONFLICTS as error:
         raise _conflict(location) from error
     after = tables.latest_snapshot(location)
-    return Written(after.version, _row_count(after), before)
+    return Written(after.version, after.row_count, before.row_count)
+
+
+def _replace_files(tables: DeltaTables, before: Snapshot, packed: DataFrame, stamp: Stamp) -> Written:
+    """Every file out, new ones in."""
+    transaction = _begin(tables, before, stamp)
+    added = items(transaction.writeFiles(packed._jdf))
+    inserted = sum(int(file.numLogicalRecords().get()) for file in added)
+    stamp = replace(stamp, rows_inserted=inserted, rows_deleted=before.row_count)
+    now = int(time.time() * 1000)
+    removed = [file.removeWithTimestamp(now, True) for file in before.by_content.values()]
+    version = _commit(tables, transaction, before, [*removed, *added], stamp)
+    return Written(version, inserted, before.row_count)
 
 
 def add_change(
@@ -80,32 +94,49 @@ def add_change(
     """
     inserted, deleted = _totals(change)
     stamp = replace(stamp, rows_inserted=inserted, rows_deleted=deleted)
-    location = str(snapshot.log.dataPath().toString())
-    application = transaction_of(stamp.stream_table_id)
+    transaction = _begin(tables, snapshot, stamp)
+    actions = _removals(tables, snapshot, layout, change, deleted) if deleted else []
+    actions += _additions(transaction, layout, change, inserted + deleted)
+    version = _commit(tables, transaction, snapshot, actions, stamp)
+    return Written(version, inserted, deleted)
+
+
+def _begin(tables: DeltaTables, snapshot: Snapshot, stamp: Stamp) -> Any:
+    """A transaction that notices every other writer, and a refresh that was committed already."""
     transaction = snapshot.log.startTransaction(tables.none, tables.jvm.scala.Option.apply(snapshot.state))
     transaction.readWholeTable()
-    if int(transaction.txnVersion(application)) >= stamp.sequence:
+    if _last_number(snapshot, transaction, transaction_of(stamp.stream_table_id)) >= stamp.sequence:
         raise RefreshError(
             "Another process has refreshed this table in the meantime.",
             hint="Refresh again; its result is already in the table.",
             code="ALREADY_REFRESHED",
         )
-    actions = _removals(tables, snapshot, layout, change, deleted) if deleted else []
-    actions += _additions(transaction, layout, change, inserted + deleted)
-    actions.append(_transaction_action(tables, application, stamp.sequence))
+    return transaction
+
+
+def _last_number(snapshot: Snapshot, transaction: Any, application: str) -> int:
+    """The number of the newest refresh in the log: from the checksum, which spares a Spark job, where it has it."""
+    checksum = snapshot.state.checksumOpt()
+    if checksum.isDefined() and checksum.get().setTransactions().isDefined():
+        known = {str(t.appId()): int(t.version()) for t in items(checksum.get().setTransactions().get())}
+        return known.get(application, -1)
+    return int(transaction.txnVersion(application))
+
+
+def _commit(
+    tables: DeltaTables, transaction: Any, snapshot: Snapshot, actions: list[Any], stamp: Stamp
+) -> int:
+    numbered = _transaction_action(tables, transaction_of(stamp.stream_table_id), stamp.sequence)
     try:
-        version = transaction.commit(_sequence(tables, actions), _operation(tables, stamp))
+        return int(transaction.commit(_sequence(tables, [*actions, numbered]), _operation(tables, stamp)))
     except CONFLICTS as error:
-        raise _conflict(location) from error
-    return Written(int(version), inserted, deleted)
+        raise _conflict(str(snapshot.log.dataPath().toString())) from error
 
 
 def _totals(change: DataFrame) -> tuple[int, int]:
-    sums = change.select(
-        F.when(F.col(WEIGHT) > 0, F.col(WEIGHT)).otherwise(0).alias("added"),
-        F.when(F.col(WEIGHT) < 0, -F.col(WEIGHT)).otherwise(0).alias("removed"),
-    ).agg(F.sum("added"), F.sum("removed"))
-    added, removed = sums.collect()[0]
+    weight = F.col(WEIGHT)
+    totals = change.agg(F.sum(F.greatest(weight, F.lit(0))), F.sum(F.greatest(-weight, F.lit(0))))
+    added, removed = totals.collect()[0]
     return int(added or 0), int(removed or 0)
 
 
@@ -270,15 +301,6 @@ def _sequence(tables: DeltaTables, values: list[Any]) -> Any:
     for value in values:
         array.add(value)
     return tables.jvm.org.apache.spark.api.python.PythonUtils.toSeq(array)
-
-
-def _row_count(snapshot: Snapshot) -> int:
-    """Rows of a version by its files' own counts."""
-    total = 0
-    for file in items(snapshot.files):
-        records = file.numLogicalRecords()
-        total += int(records.get()) if records.isDefined() else 0
-    return total
 
 
 def _conflict(location: str) -> RefreshError:

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
 
 from spark_trickle.catalyst.identity import net
-from spark_trickle.catalyst.plan import WEIGHT, items
+from spark_trickle.catalyst.plan import WEIGHT
 from spark_trickle.catalyst.spark_errors import condition_of
 from spark_trickle.names import quote
 from spark_trickle.storage.tables import DeltaTables, Snapshot
@@ -35,11 +35,10 @@ def changes_between(
 
 def changed_bytes(old: Snapshot, new: Snapshot) -> int:
     """The size of the files that only one of the versions has: an upper bound of what a change can hold."""
-    before, after = _by_key(old), _by_key(new)
-    one_sided = [before[k] for k in before.keys() - after.keys()] + [
-        after[k] for k in after.keys() - before.keys()
-    ]
-    return sum(int(file.size()) for file in one_sided)
+    before, after = old.by_content, new.by_content
+    removed = sum(int(before[key].size()) for key in before.keys() - after.keys())
+    added = sum(int(after[key].size()) for key in after.keys() - before.keys())
+    return max(removed, added)
 
 
 def _from_feed(tables: DeltaTables, old: Snapshot, new: Snapshot, columns: Sequence[str]) -> DataFrame | None:
@@ -67,7 +66,7 @@ def _from_feed(tables: DeltaTables, old: Snapshot, new: Snapshot, columns: Seque
 def _from_files(
     tables: DeltaTables, old: Snapshot, new: Snapshot, columns: Sequence[str]
 ) -> DataFrame | None:
-    before, after = _by_key(old), _by_key(new)
+    before, after = old.by_content, new.by_content
     added = [after[key] for key in after.keys() - before.keys()]
     removed = [before[key] for key in before.keys() - after.keys()]
     parts = []
@@ -78,15 +77,6 @@ def _from_files(
     if not parts:
         return None
     return parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
-
-
-def _by_key(snapshot: Snapshot) -> dict[tuple[str, str], Any]:
-    """A version's files by path and deletion vector: what is equal in both versions holds equal rows."""
-    found: dict[tuple[str, str], Any] = {}
-    for file in items(snapshot.files):
-        vector = file.deletionVector()
-        found[(str(file.path()), "" if vector is None else str(vector.uniqueId()))] = file
-    return found
 
 
 def _sequence(tables: DeltaTables, files: Sequence[Any]) -> Any:

@@ -6,12 +6,14 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_trickle.catalyst.plan import items
 from spark_trickle.errors import SourceError
 from spark_trickle.frontier import SourceVersion
 from spark_trickle.names import quote
@@ -38,9 +40,24 @@ class Snapshot:
         found = self.state.metadata().configuration().get(name)
         return str(found.get()) if found.isDefined() else ""
 
-    @property
+    @cached_property
+    def by_content(self) -> dict[tuple[str, str], Any]:
+        """Files by path and deletion vector: a key that two versions share holds the same rows in both."""
+        found: dict[tuple[str, str], Any] = {}
+        for file in items(self.files):
+            vector = file.deletionVector()
+            found[(str(file.path()), "" if vector is None else str(vector.uniqueId()))] = file
+        return found
+
+    @cached_property
     def size_in_bytes(self) -> int:
-        return int(self.state.sizeInBytes())
+        return sum(int(file.size()) for file in self.by_content.values())
+
+    @cached_property
+    def row_count(self) -> int:
+        """Rows by the files' own counts; a file without statistics counts as empty."""
+        counts = (file.numLogicalRecords() for file in self.by_content.values())
+        return sum(int(count.get()) for count in counts if count.isDefined())
 
 
 class VersionUnavailable(Exception):  # noqa: N818 - a fact to act on, translated where it matters
@@ -55,6 +72,7 @@ class DeltaTables:
         jvm: Any = spark.sparkContext._jvm
         self.jvm = jvm
         self.none = self.jvm.scala.Option.empty()
+        self._dataset = self.jvm.org.apache.spark.sql.classic.Dataset
         self._delta = self.jvm.org.apache.spark.sql.delta
         self._kept: OrderedDict[tuple[str, str, int], Snapshot] = OrderedDict()
         self._guard = threading.Lock()
@@ -115,8 +133,18 @@ class DeltaTables:
     def rows_of_files(
         self, snapshot: Snapshot, files: Any, columns: Sequence[str] | None = None
     ) -> DataFrame:
-        frame = DataFrame(snapshot.log.createDataFrame(snapshot.state, files, False, self.none), self.spark)
+        # Delta builds the frame in whatever session is active; ours may have other settings.
+        built = snapshot.log.createDataFrame(snapshot.state, files, False, self.none)
+        rebound = self._dataset.ofRows(self.spark._jsparkSession, built.queryExecution().analyzed())
+        frame = DataFrame(rebound, self.spark)
         return frame if columns is None else frame.select(*[quote(c) for c in columns])
+
+    def _files_of(self, state: Any) -> Any:
+        """The version's files: from its checksum, which lists them while they are few, else by a Spark job."""
+        checksum = state.checksumOpt()
+        if checksum.isDefined() and checksum.get().allFiles().isDefined():
+            return checksum.get().allFiles().get()
+        return self.jvm.org.apache.spark.api.python.PythonUtils.toSeq(state.allFiles().collectAsList())
 
     def _latest_state(self, location: str) -> tuple[Any, Any]:
         log = self.log(location)
@@ -130,8 +158,7 @@ class DeltaTables:
             raise VersionUnavailable(f"version {version} is no longer in the table's log") from error
 
     def _remember(self, key: tuple[str, str, int], log: Any, state: Any) -> Snapshot:
-        files = self.jvm.org.apache.spark.api.python.PythonUtils.toSeq(state.allFiles().collectAsList())
-        snapshot = Snapshot(log, state, files, key[1], key[2])
+        snapshot = Snapshot(log, state, self._files_of(state), key[1], key[2])
         with self._guard:
             self._kept[key] = snapshot
             while len(self._kept) > _KEPT_SNAPSHOTS:
