@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: install demo test check format fuzz tpch clean
+.PHONY: install demo test check format fuzz tpch crash clean
 
 install: $(STAMP)
 
@@ -37,6 +37,9 @@ fuzz: install          ## random edits, more seeds and cycles than CI has time f
 
 tpch: install          ## TPC-H at scale 0.01: 22 stream tables, three edit cycles, checked against Spark
 	$(BIN)/python -m tests.spark.tpch
+
+crash: install         ## real processes killed by SIGKILL at every step of a refresh
+	TRICKLE_TEST_ALL_KILLS=1 $(BIN)/python -m pytest tests/spark/test_crash.py -k real
 
 clean:
 	rm -rf .venv .trickle .cache .mypy_cache .ruff_cache .pytest_cache

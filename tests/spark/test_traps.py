@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spark_trickle import Action, Trickle
-from tests.spark.oracle import Checked, stored
+from tests.spark.oracle import Checked
 from tests.spark.traps import Trap, expected, load
 
 RECOMPUTED: dict[str, str] = {}
@@ -26,4 +26,4 @@ def test_trap(trickle: Trickle, database: str, trap: Trap) -> None:
         for statement in batch["dml"]:
             trickle.sql(statement)
         checked.refresh({wanted, Action.NO_DATA})
-        assert stored(trickle, "st") == expected(batch["expected"])
+        assert checked.held == expected(batch["expected"])

@@ -149,19 +149,14 @@ class Planner:
 
         Rows stay in Spark's own binary form: no type is converted on the way.
         """
-        limited = frame.limit(most + 1)
+        limited = self.frame(self.analyzed(frame)).limit(most + 1)
         execution = limited._jdf.queryExecution()
-        rows = self._collect(execution)
-        count = len(rows)
-        if count > most:
+        rows = execution.executedPlan().executeCollect()
+        if len(rows) > most:
             return None
         attributes = execution.analyzed().output()
         data = self.jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(rows)
         return self.logical.LocalRelation(attributes, data, False, self.none)
-
-    def _collect(self, execution: Any) -> Any:
-        # Inside an SQL execution, as `collect` itself does: listeners and adaptive execution expect one.
-        return execution.executedPlan().executeCollect()
 
     def local_count(self, plan: Plan) -> int:
         return int(plan.data().size())

@@ -27,6 +27,17 @@ PREFIXES = (
 )
 """The same for settings that most sessions never touch; stored when set."""
 
+OURS = {
+    # Labels in EXPLAIN and fingerprints must not be cut short.
+    "spark.sql.debug.maxToStringFields": "10000",
+    # A bounded collect looks at all partitions in one job instead of one, then four, then sixteen.
+    "spark.sql.limit.initialNumPartitions": "1000000",
+    # A missing or broken file must fail the refresh: skipping it would be a wrong answer.
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+}
+"""What refreshes need whatever the user's session says."""
+
 
 def meaning_of(spark: SparkSession) -> dict[str, str]:
     """The session's settings that decide what a query means."""
@@ -43,8 +54,8 @@ def session_for(
     for name, value in {**spark.conf.getAll, **settings}.items():
         if name.startswith(("spark.sql.", "spark.databricks.delta.")) and session.conf.isModifiable(name):
             session.conf.set(name, value)
-    # Labels in EXPLAIN and fingerprints must not be cut short.
-    session.conf.set("spark.sql.debug.maxToStringFields", "10000")
+    for name, value in OURS.items():
+        session.conf.set(name, value)
     if session.catalog.currentCatalog() != catalog:
         session.catalog.setCurrentCatalog(catalog)
     if session.catalog.currentDatabase() != database:

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
 
 from spark_trickle.catalyst.identity import encode
-from spark_trickle.catalyst.plan import WEIGHT, items
+from spark_trickle.catalyst.plan import WEIGHT, items, kind_of
 from spark_trickle.errors import IntegrityError, RefreshError
 from spark_trickle.storage.commits import Stamp
 from spark_trickle.storage.layout import Layout
@@ -134,8 +134,13 @@ def _commit(
 
 
 def _totals(change: DataFrame) -> tuple[int, int]:
+    """Rows added and removed. A small change is held by the driver and counted there, without a job."""
     weight = F.col(WEIGHT)
-    totals = change.agg(F.sum(F.greatest(weight, F.lit(0))), F.sum(F.greatest(-weight, F.lit(0))))
+    if kind_of(change._jdf.queryExecution().analyzed()) == "LocalRelation":
+        weights = [row[0] for row in change.select(weight).collect()]
+        return sum(w for w in weights if w > 0), -sum(w for w in weights if w < 0)
+    zero = F.lit(0)
+    totals = change.agg(F.sum(F.greatest(weight, zero)), F.sum(F.greatest(-weight, zero)))
     added, removed = totals.collect()[0]
     return int(added or 0), int(removed or 0)
 

@@ -1,0 +1,62 @@
+"""Random edits against twenty query shapes, equal to Spark's own answer after every cycle.
+
+python -m tests.spark.fuzz [--seed N] [--cycles N]        (make fuzz)
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from spark_trickle import Action, Trickle
+from tests.spark.oracle import Checked
+from tests.spark.session import start
+from tests.spark.shapes import SHAPES, TABLES, Edits
+
+
+def run(trickle: Trickle, seed: int, cycles: int, shapes: dict[str, str] = SHAPES) -> Counter[str]:
+    """Create the tables and one stream table a shape in the current database, then edit and compare."""
+    edits = Edits(seed)
+    for table, schema in TABLES.items():
+        trickle.sql(f"CREATE TABLE {table} ({schema}) USING delta")
+        trickle.sql(edits.initial(table))
+    checks = []
+    for name, query in shapes.items():
+        trickle.create_stream_table(name, query, refresh_mode="DIFFERENTIAL")
+        checks.append(Checked(trickle, name, query))
+        checks[-1].created()
+    actions: Counter[str] = Counter()
+    for cycle in range(cycles):
+        batch = edits.batch()
+        for statement in batch:
+            trickle.sql(statement)
+        for check in checks:
+            try:
+                result = check.refresh({Action.DIFFERENTIAL, Action.NO_DATA})
+            except BaseException:
+                print(f"seed {seed}, cycle {cycle}, shape {check.name}: after {batch}")
+                raise
+            actions[result.action.value] += 1
+    return actions
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--cycles", type=int, default=50)
+    options = parser.parse_args()
+    print(f"seed {options.seed}, {options.cycles} cycles, {len(SHAPES)} shapes")
+    with tempfile.TemporaryDirectory() as folder:
+        spark = start(Path(folder))
+        with Trickle(spark, home=Path(folder)) as trickle:
+            started = time.monotonic()
+            actions = run(trickle, options.seed, options.cycles)
+        spark.stop()
+    print(f"equal after every cycle: {dict(actions)}, {time.monotonic() - started:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

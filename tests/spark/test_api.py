@@ -1,0 +1,235 @@
+"""The verbs of the API beyond the happy path: modes, order, versions, frames, dropping."""
+
+from __future__ import annotations
+
+import pytest
+
+from spark_trickle import Action, Trickle, TrickleError
+from tests.spark.oracle import Checked, rows_of
+
+
+def orders(trickle: Trickle) -> None:
+    trickle.sql("CREATE TABLE orders (id INT, region STRING, amount DECIMAL(10,2)) USING delta")
+    trickle.sql("INSERT INTO orders VALUES (1,'n',10.00),(2,'n',5.50),(3,'s',7.25),(4,NULL,1.00)")
+
+
+def jobs(trickle: Trickle) -> int:
+    return int(trickle.spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs())
+
+
+def test_a_refresh_without_changes_runs_no_spark_job(trickle: Trickle, database: str) -> None:
+    orders(trickle)
+    trickle.create_stream_table("st", "SELECT region, SUM(amount) AS s FROM orders GROUP BY region")
+    trickle.create_stream_table("top", "SELECT MAX(s) AS m FROM st")
+    trickle.refresh_stream_table("top")
+    before = jobs(trickle)
+    assert trickle.refresh_stream_table("top").action is Action.NO_DATA
+    assert jobs(trickle) == before
+
+
+def test_a_chain_is_refreshed_upstream_first_at_one_set_of_versions(trickle: Trickle, database: str) -> None:
+    orders(trickle)
+    trickle.create_stream_table("b", "SELECT region, SUM(amount) AS s FROM orders GROUP BY region")
+    trickle.create_stream_table("c", "SELECT region, COUNT(*) AS n FROM orders GROUP BY region")
+    query = "SELECT b.region, b.s / c.n AS mean, o.id FROM b JOIN c ON b.region <=> c.region JOIN orders o ON o.region <=> b.region"
+    trickle.create_stream_table("d", query)
+    trickle.sql("INSERT INTO orders VALUES (5,'n',100.00)")
+    result = trickle.refresh_stream_table("d")
+    assert result.action is Action.DIFFERENTIAL
+    assert result.frontier is not None
+    history = trickle.refresh_history().head(3)
+    assert sorted(history["name"]) == [f"{database}.b", f"{database}.c", f"{database}.d"]
+    assert trickle.verify("d").equal
+    base = [v for n, v in result.frontier.bases.items() if n.endswith("orders")]
+    assert [v.version for v in base] == [2]
+
+
+def test_every_past_refresh_can_be_verified(trickle: Trickle, database: str) -> None:
+    orders(trickle)
+    trickle.create_stream_table("st", "SELECT region, SUM(amount) AS s FROM orders GROUP BY region")
+    for i in range(3):
+        trickle.sql(f"INSERT INTO orders VALUES ({10 + i},'n',{i}.00)")
+        trickle.refresh_stream_table("st")
+    for refresh in trickle.refresh_history("st")["id"]:
+        assert trickle.verify("st", as_of=int(refresh)).equal
+
+
+def test_verify_finds_and_repairs_a_wrong_row(trickle: Trickle, database: str) -> None:
+    orders(trickle)
+    trickle.create_stream_table("st", "SELECT id, amount FROM orders")
+    trickle.sql("UPDATE st SET amount = 0 WHERE id = 1")
+    with trickle._catalog.begin() as catalog:
+        # As if the foreign write had been overlooked.
+        latest = trickle._runtime.tables.latest(trickle._table("st").location)
+        catalog.stream_tables.update(trickle._table("st").id, table_version=latest.version)
+    result = trickle.verify("st", repair=True)
+    assert (result.equal, result.missing, result.unexpected) == (False, 1, 1)
+    assert len(result.examples) == 2
+    assert trickle.verify("st").equal
+
+
+def test_mode_full_recomputes_and_says_so(trickle: Trickle, database: str) -> None:
+    orders(trickle)
+    query = "SELECT region, SUM(amount) AS s FROM orders GROUP BY region"
+    trickle.create_stream_table("st", query, refresh_mode="FULL")
+    checked = Checked(trickle, "st", query)
+    checked.created()
+    trickle.sql("DELETE FROM orders WHERE id = 3")
+    result = checked.refresh(Action.FULL)
+    assert "refresh_mode is FULL" in result.reason
+    trickle.alter_stream_table("st", refresh_mode="DIFFERENTIAL")
+    trickle.sql("INSERT INTO orders VALUES (9,'s',1.00)")
+    checked.refresh(Action.DIFFERENTIAL)
+
+
+def test_full_with_readers_writes_only_the_difference(trickle: Trickle, database: str) -> None:
+    orders(trickle)
+    trickle.create_stream_table(
+        "st", "SELECT region, SUM(amount) AS s FROM orders GROUP BY region", refresh_mode="FULL"
+    )
+    trickle.create_stream_table("reader", "SELECT region FROM st WHERE s > 6")
+    trickle.sql("INSERT INTO orders VALUES (9,'s',1.00)")
+    result = trickle.refresh_stream_table("st")
+    assert (result.action, result.rows_inserted, result.rows_deleted) == (Action.FULL, 1, 1)
+
+
+def test_auto_recomputes_when_most_of_a_large_source_changed(trickle: Trickle, database: str) -> None:
+    from dataclasses import replace
+
+    orders(trickle)
+    trickle.create_stream_table("st", "SELECT id, amount FROM orders")
+    runtime = trickle._runtime
+    kept = runtime.settings
+    runtime.settings = replace(kept, full_refresh_min_bytes=0)
+    try:
+        trickle.sql("UPDATE orders SET amount = amount + 1")
+        result = trickle.refresh_stream_table("st")
+    finally:
+        runtime.settings = kept
+    assert result.action is Action.FULL
+    assert "% of" in result.reason
+    assert trickle.verify("st").equal
+
+
+def test_explain_tells_the_decision_before_it_is_taken(trickle: Trickle, database: str) -> None:
+    orders(trickle)
+    trickle.create_stream_table("st", "SELECT region, SUM(amount) AS s FROM orders GROUP BY region")
+    assert "NO_DATA" in str(trickle.explain("st"))
+    trickle.sql("INSERT INTO orders VALUES (9,'s',1.00)")
+    text = str(trickle.explain("st"))
+    assert "DIFFERENTIAL" in text and "Support: incremental" in text and "changes of" in text
+    partly = trickle.explain("SELECT id FROM orders WHERE amount > (SELECT AVG(amount) FROM orders)")
+    assert partly.support.startswith("partly recomputed: an aggregate without grouping keys")
+    whole = trickle.explain("SELECT id, RANK() OVER (ORDER BY amount) AS r FROM orders")
+    assert whole.support.startswith("recomputed: a window without PARTITION BY")
+
+
+def test_a_dataframe_defines_a_stream_table_in_its_process(trickle: Trickle, database: str) -> None:
+    orders(trickle)
+    frame = trickle.spark.table("orders").groupBy("region").count()
+    trickle.create_stream_table("st", frame)
+    trickle.sql("DELETE FROM orders WHERE region = 'n'")
+    result = trickle.refresh_stream_table("st")
+    assert result.action is Action.DIFFERENTIAL
+    assert trickle.verify("st").equal
+    assert set(trickle.status().query(f"name == '{database}.st'")["defined_by"]) == {
+        "DataFrame of one process"
+    }
+    trickle._runtime.definitions.forget(trickle._table("st").id)
+    with pytest.raises(TrickleError) as refused:
+        trickle.refresh_stream_table("st")
+    assert refused.value.code == "DATAFRAME_OF_ANOTHER_PROCESS"
+
+
+def test_dropping_respects_readers(trickle: Trickle, database: str) -> None:
+    orders(trickle)
+    trickle.create_stream_table("a", "SELECT id FROM orders")
+    trickle.create_stream_table("b", "SELECT id FROM a")
+    with pytest.raises(TrickleError) as refused:
+        trickle.drop_stream_table("a")
+    assert refused.value.code == "HAS_DEPENDENTS"
+    assert f"`{database}.b`" in refused.value.message
+    trickle.drop_stream_table("a", cascade=True)
+    assert not [n for n in trickle.status()["name"] if n.startswith(database)]
+    assert not trickle.spark.catalog.tableExists("a")
+
+
+def test_a_suspended_table_waits_and_resumes(trickle: Trickle, database: str) -> None:
+    orders(trickle)
+    trickle.create_stream_table("st", "SELECT id FROM orders")
+    trickle.suspend("st")
+    with pytest.raises(TrickleError) as refused:
+        trickle.refresh_stream_table("st")
+    assert refused.value.code == "SUSPENDED"
+    trickle.resume("st")
+    assert trickle.refresh_stream_table("st").action is Action.NO_DATA
+
+
+def test_a_diamond_never_mixes_versions(trickle: Trickle, database: str) -> None:
+    orders(trickle)
+    trickle.create_stream_table("b", "SELECT region, SUM(amount) AS s FROM orders GROUP BY region")
+    trickle.create_stream_table("d", "SELECT o.id, b.s FROM orders o JOIN b ON o.region <=> b.region")
+    trickle.suspend("b")
+    trickle.sql("INSERT INTO orders VALUES (9,'s',1.00)")
+    with pytest.raises(TrickleError) as refused:
+        trickle.refresh_stream_table("d")
+    assert refused.value.code == "VERSIONS_DISAGREE"
+    trickle.resume("b")
+    trickle.refresh_stream_table("d")
+    assert trickle.verify("d").equal
+
+
+def test_replacing_a_definition_and_refusing_a_cycle(trickle: Trickle, database: str) -> None:
+    orders(trickle)
+    trickle.create_stream_table("a", "SELECT id FROM orders")
+    trickle.create_stream_table("b", "SELECT id FROM a")
+    with pytest.raises(TrickleError) as refused:
+        trickle.create_stream_table("a", "SELECT id FROM b", or_replace=True)
+    assert refused.value.code == "CYCLE"
+    trickle.create_stream_table("a", "SELECT id FROM orders WHERE id > 1", or_replace=True)
+    assert trickle.create_stream_table("a", "SELECT 1 AS x", if_not_exists=True) is None
+    result = trickle.refresh_stream_table("b")
+    assert result.action is Action.REINITIALIZE
+    assert trickle.verify("b").equal
+
+
+def test_an_uninitialized_table_is_filled_by_its_first_refresh(trickle: Trickle, database: str) -> None:
+    orders(trickle)
+    assert trickle.create_stream_table("st", "SELECT id FROM orders", initialize=False) is None
+    assert rows_of(trickle.spark.table("st")) == {}
+    result = trickle.refresh_stream_table("st")
+    assert (result.action, result.reason) == (Action.FULL, "first fill")
+    assert trickle.verify("st").equal
+
+
+def test_a_query_that_fails_leaves_everything_as_it_was(trickle: Trickle, database: str) -> None:
+    orders(trickle)
+    query = "SELECT id, 100 / amount AS x FROM orders"
+    trickle.create_stream_table("st", query)
+    checked = Checked(trickle, "st", query)
+    checked.created()
+    frontier = trickle._table("st").frontier
+    trickle.sql("INSERT INTO orders VALUES (8,'s',0.00)")
+    with pytest.raises(TrickleError) as failed:
+        trickle.refresh_stream_table("st")
+    assert failed.value.code == "DIVIDE_BY_ZERO"
+    assert trickle._table("st").frontier == frontier
+    assert trickle.refresh_history("st")["status"].iloc[0] == "FAILED"
+    trickle.sql("DELETE FROM orders WHERE id = 8")
+    trickle.sql("INSERT INTO orders VALUES (9,'s',2.00)")
+    checked.refresh(Action.DIFFERENTIAL)
+
+
+def test_pairs_that_never_met_do_not_fail_a_refresh(trickle: Trickle, database: str) -> None:
+    trickle.sql("CREATE TABLE l (k INT, x INT) USING delta")
+    trickle.sql("CREATE TABLE r (k INT, y INT) USING delta")
+    trickle.sql("INSERT INTO l VALUES (1, 5)")
+    trickle.sql("INSERT INTO r VALUES (1, 4)")
+    query = "SELECT l.k, 10 / (l.x - r.y) AS q FROM l JOIN r ON l.k = r.k"
+    trickle.create_stream_table("st", query)
+    checked = Checked(trickle, "st", query)
+    checked.created()
+    trickle.sql("UPDATE l SET x = 6")
+    trickle.sql("UPDATE r SET y = 5")
+    result = checked.refresh({Action.DIFFERENTIAL, Action.FULL})
+    assert result.action is Action.DIFFERENTIAL or "DIVIDE_BY_ZERO" in result.reason
