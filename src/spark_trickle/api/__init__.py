@@ -9,7 +9,6 @@ trickle.py   the verbs
 
 from spark_trickle.api.trickle import Trickle
 from spark_trickle.refresh.choose import Action
-from spark_trickle.refresh.run import RefreshResult
-from spark_trickle.refresh.verify import VerifyResult
+from spark_trickle.refresh.results import RefreshResult, VerifyResult
 
 __all__ = ["Action", "RefreshResult", "Trickle", "VerifyResult"]

@@ -15,7 +15,8 @@ from spark_trickle.graph.dependencies import Dependencies
 from spark_trickle.names import TableName, parse_name, shown
 from spark_trickle.refresh.compute import layout_of
 from spark_trickle.refresh.definitions import Prepared
-from spark_trickle.refresh.run import RefreshResult, dependencies_of
+from spark_trickle.refresh.results import RefreshResult
+from spark_trickle.refresh.run import dependencies_of
 from spark_trickle.refresh.runtime import Runtime
 from spark_trickle.refresh.upstream import graph_of, refresh_with_upstream
 from spark_trickle.storage.warehouse import check_database, create_table, drop_table, table_exists

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from spark_trickle.algebra.relations import Relation, Scan
 from spark_trickle.algebra.render import render
 from spark_trickle.algebra.repeatable import repeatability
 from spark_trickle.algebra.traverse import walk
-from spark_trickle.catalyst.definition import Definition
 from spark_trickle.incremental.maintain import ByKey, ByWeight, Recompute, recomputed_parts
 from spark_trickle.refresh.choose import Decision
+
+if TYPE_CHECKING:
+    from spark_trickle.catalyst.definition import Definition
 
 _KIND = {
     "Scan": "its change feed or the files that differ",

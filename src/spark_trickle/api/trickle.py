@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -21,9 +22,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
 
-    from spark_trickle.refresh.run import RefreshResult
+    from spark_trickle.refresh.results import RefreshResult, VerifyResult
     from spark_trickle.refresh.runtime import Runtime
-    from spark_trickle.refresh.verify import VerifyResult
 
 _UNCHANGED = "\0unchanged"
 
@@ -69,6 +69,12 @@ class Trickle:
         try:
             return self.spark.sql(statement)
         except PySparkException as error:
+            if self._runtime.rescan is None or error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND":
+                raise query_error(error) from None
+        try:
+            self._runtime.rescan()
+            return self.spark.sql(statement)
+        except PySparkException as error:
             raise query_error(error) from None
 
     @property
@@ -78,11 +84,12 @@ class Trickle:
             from spark_trickle.storage.embedded import start_session
             from spark_trickle.storage.warehouse import register_folders
 
-            spark = self._given
+            spark, rescan = self._given, None
             if spark is None:
                 spark = start_session(self._home)
-                register_folders(spark, self._home / "warehouse")
-            runtime = Runtime(spark, self._catalog, self._settings, self._home, self._clock)
+                rescan = partial(register_folders, spark, self._home / "warehouse")
+                rescan()
+            runtime = Runtime(spark, self._catalog, self._settings, self._home, self._clock, rescan=rescan)
             if self._on_step is not None:
                 runtime.on_step = self._on_step
             self._lazy_runtime = runtime

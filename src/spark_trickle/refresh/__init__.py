@@ -3,6 +3,7 @@
 runtime.py      what a refresh works with
 definitions.py  a stream table's definition, understood once per process and rechecked cheaply
 interval.py     measure: from the old frontier to the new one
+results.py      what the verbs give back
 choose.py       decide: a pure function of facts
 compute.py      the rows to change
 recover.py      what a killed process left behind

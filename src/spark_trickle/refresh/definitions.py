@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_trickle.catalog import StreamTable
@@ -12,9 +14,11 @@ from spark_trickle.catalyst.definition import Definition, define
 from spark_trickle.catalyst.plan import Plan, Planner
 from spark_trickle.catalyst.sessions import session_for
 from spark_trickle.catalyst.views import view_texts
-from spark_trickle.errors import StateError
+from spark_trickle.errors import QueryError, StateError
 from spark_trickle.names import shown
 from spark_trickle.storage.tables import DeltaTables
+
+_NOT_FOUND = "TABLE_OR_VIEW_NOT_FOUND"
 
 
 @dataclass(frozen=True)
@@ -36,15 +40,16 @@ class _Kept:
 class Definitions:
     """The definitions this process has met. Views and source schemas are compared before one is reused."""
 
-    def __init__(self, spark: SparkSession, tables: DeltaTables) -> None:
+    def __init__(self, spark: SparkSession, tables: DeltaTables, rescan: Callable[[], None] | None) -> None:
         self._spark = spark
         self._tables = tables
+        self._rescan = rescan
         self._kept: dict[str, _Kept] = {}
         self._frames: dict[str, Plan] = {}
 
     def of_text(self, query: str, settings: dict[str, str], catalog: str, database: str) -> Prepared:
-        planner = Planner(session_for(self._spark, settings, catalog, database))
-        return Prepared(planner, define(planner, analyze_text(planner, query)))
+        planner, plan = self._analyzed(query, settings, catalog, database)
+        return Prepared(planner, define(planner, plan))
 
     def of_frame(self, frame: DataFrame) -> tuple[Prepared, Plan]:
         """A DataFrame's definition, and the plan to remember it by."""
@@ -68,12 +73,25 @@ class Definitions:
         if kept and kept.query == table.query and self._unchanged(kept):
             return kept.prepared
         settings = dict(table.session_settings)
-        planner = Planner(session_for(self._spark, settings, table.catalog_name, table.database_name))
-        plan = analyze_text(planner, table.query)
+        planner, plan = self._analyzed(table.query, settings, table.catalog_name, table.database_name)
         prepared = Prepared(planner, define(planner, plan))
         views = tuple(sorted(view_texts(planner, plan).items()))
         self._kept[table.id] = _Kept(prepared, table.query, self._schemas(prepared.definition), views)
         return prepared
+
+    def _analyzed(
+        self, query: str, settings: dict[str, str], catalog: str, database: str
+    ) -> tuple[Planner, Plan]:
+        """The analyzed text. A table unknown to Spark may have been created by another process meanwhile."""
+        try:
+            planner = Planner(session_for(self._spark, settings, catalog, database))
+            return planner, analyze_text(planner, query)
+        except (QueryError, PySparkException) as error:
+            if self._rescan is None or (isinstance(error, QueryError) and error.code != _NOT_FOUND):
+                raise
+            self._rescan()
+            planner = Planner(session_for(self._spark, settings, catalog, database))
+            return planner, analyze_text(planner, query)
 
     def _of_remembered_frame(self, table: StreamTable) -> Prepared:
         plan = self._frames.get(table.id)

@@ -6,6 +6,7 @@ from spark_trickle.catalog import StreamTable
 from spark_trickle.refresh.choose import Decision, choose_action
 from spark_trickle.refresh.definitions import Prepared
 from spark_trickle.refresh.interval import facts_of, measure_interval, pin_bases
+from spark_trickle.refresh.recover import look
 from spark_trickle.refresh.runtime import Runtime
 
 
@@ -15,4 +16,6 @@ def decide(table: StreamTable, prepared: Prepared, runtime: Runtime) -> Decision
         pins = pin_bases(catalog.dependencies.of(table.id), runtime)
         tables = {t.name: t for t in catalog.stream_tables.all()}
     interval = measure_interval(table, prepared.definition, pins, tables, runtime)
-    return choose_action(facts_of(table, prepared.definition, interval, "", runtime))
+    found = look(table, runtime)
+    foreign = "" if found.committed else found.foreign_write
+    return choose_action(facts_of(table, prepared.definition, interval, foreign, runtime))

@@ -10,6 +10,15 @@ from spark_trickle.storage.commits import Stamp, commits_after
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """What the Delta table itself tells: refreshes the catalog does not know, and what somebody else did."""
+
+    table_id: str = ""
+    committed: tuple[tuple[int, Stamp], ...] = ()
+    foreign_write: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class TableState:
     """A stream table as the catalog has it after recovery, and what somebody else did to its rows."""
 
@@ -17,29 +26,34 @@ class TableState:
     foreign_write: str = ""
 
 
-def recover(table: StreamTable, runtime: Runtime) -> TableState:
-    """Bring the catalog up to what the Delta table says. To be called while holding the lease."""
-    if not runtime.tables.exists(table.location):
-        _close_unfinished(table, runtime, None)
-        return TableState(table, "" if table.frontier is None else "the table itself was dropped")
+def look(table: StreamTable, runtime: Runtime) -> Found:
+    """Read the log of the stream table since the version the catalog knows. Changes nothing."""
+    if not table.location or not runtime.tables.exists(table.location):
+        return Found(foreign_write="" if table.frontier is None else "the table itself was dropped")
     latest = runtime.tables.latest(table.location)
     if table.table_id and latest.table_id != table.table_id:
-        _close_unfinished(table, runtime, None)
-        return TableState(table, "the table itself was replaced by another one")
+        return Found(foreign_write="the table itself was replaced by another one")
     known = -1 if table.table_version is None else table.table_version
-    foreign, committed = "", None
-    if latest.version < known:
-        foreign = "the table itself was replaced by an older one"
+    committed: list[tuple[int, Stamp]] = []
+    foreign = "the table itself was replaced by an older one" if latest.version < known else ""
     for commit in commits_after(runtime.tables, table.location, known, latest.version):
         stamp = commit.stamp
         if stamp and stamp.stream_table_id == table.id and stamp.sequence > table.sequence:
-            table = _adopt(table, stamp, commit.version, latest.table_id, runtime)
-            foreign, committed = "", stamp
+            committed.append((commit.version, stamp))
+            foreign = ""
         elif commit.changes_data:
             what = f"{commit.operation} at version {commit.version}"
             foreign = f"somebody else wrote to the table itself ({what})"
-    _close_unfinished(table, runtime, committed)
-    return TableState(table, foreign)
+    return Found(latest.table_id, tuple(committed), foreign)
+
+
+def recover(table: StreamTable, runtime: Runtime) -> TableState:
+    """Bring the catalog up to what the Delta table says. To be called while holding the lease."""
+    found = look(table, runtime)
+    for version, stamp in found.committed:
+        table = _adopt(table, stamp, version, found.table_id, runtime)
+    _close_unfinished(table, runtime, found.committed[-1][1] if found.committed else None)
+    return TableState(table, found.foreign_write)
 
 
 def _adopt(table: StreamTable, stamp: Stamp, version: int, table_id: str, runtime: Runtime) -> StreamTable:

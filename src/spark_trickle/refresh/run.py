@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -20,6 +19,7 @@ from spark_trickle.refresh.compute import Computation, layout_of
 from spark_trickle.refresh.definitions import Prepared
 from spark_trickle.refresh.interval import Interval, Pins, facts_of, measure_interval
 from spark_trickle.refresh.recover import recover
+from spark_trickle.refresh.results import RefreshResult
 from spark_trickle.refresh.runtime import Runtime, lease_on, owner_name
 from spark_trickle.storage.apply import Written, add_change, overwrite
 from spark_trickle.storage.commits import Stamp
@@ -28,21 +28,6 @@ from spark_trickle.storage.tables import Snapshot
 from spark_trickle.storage.warehouse import create_table
 
 _GONE = ("FAILED_READ_FILE.FILE_NOT_EXIST", "DELTA_FILE_NOT_FOUND", "DELTA_CHANGE_DATA_FILE_NOT_FOUND")
-
-
-@dataclass(frozen=True, slots=True)
-class RefreshResult:
-    """What a refresh did, why, and where the table stands now."""
-
-    name: str
-    action: Action
-    reason: str
-    rows_inserted: int
-    rows_deleted: int
-    version: int | None
-    frontier: Frontier | None
-    seconds: float
-    durations: Mapping[str, float] = field(default_factory=dict)
 
 
 class _Steps:
@@ -310,6 +295,13 @@ def _remember_failure(
             table.id, consecutive_errors=table.consecutive_errors + 1, last_error=message, status=status
         )
     return translated
+
+
+def record_failure(table: StreamTable, error: TrickleError, runtime: Runtime) -> None:
+    """A refresh that failed before it could begin."""
+    with runtime.catalog.begin() as catalog:
+        row = catalog.refreshes.start(table.id, table.sequence + 1, owner_name())
+    _remember_failure(table, row.id, error, _Steps(runtime), runtime)
 
 
 def _cause(error: BaseException) -> BaseException | None:

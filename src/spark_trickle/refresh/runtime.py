@@ -34,12 +34,14 @@ class Runtime:
     clock: Clock = system_clock
     on_step: Callable[[str], None] = _nothing
     """Called with the name of every step of a refresh as it begins: progress, tests."""
+    rescan: Callable[[], None] | None = None
+    """Makes tables that other processes created known to Spark, where its catalog cannot."""
     tables: DeltaTables = field(init=False)
     definitions: Definitions = field(init=False)
 
     def __post_init__(self) -> None:
         self.tables = DeltaTables(self.spark)
-        self.definitions = Definitions(self.spark, self.tables)
+        self.definitions = Definitions(self.spark, self.tables, self.rescan)
 
     @property
     def locks(self) -> Path:

@@ -8,7 +8,8 @@ from spark_trickle.graph.dependencies import Dependencies
 from spark_trickle.names import shown
 from spark_trickle.refresh.choose import Action
 from spark_trickle.refresh.interval import pin_bases
-from spark_trickle.refresh.run import RefreshResult, refresh_table
+from spark_trickle.refresh.results import RefreshResult
+from spark_trickle.refresh.run import record_failure, refresh_table
 from spark_trickle.refresh.runtime import Runtime
 
 
@@ -31,7 +32,11 @@ def refresh_with_upstream(name: str, runtime: Runtime) -> list[RefreshResult]:
     order = [*graph.upstream(name), name]
     with runtime.catalog.begin(write=False) as catalog:
         needed = [d for table in order for d in catalog.dependencies.of(tables[table].id)]
-    pins = pin_bases(needed, runtime)
+    try:
+        pins = pin_bases(needed, runtime)
+    except TrickleError as error:
+        record_failure(tables[name], error, runtime)
+        raise
     results: list[RefreshResult] = []
     for table in order:
         if table != name and tables[table].status == "SUSPENDED":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, Row
@@ -17,26 +16,13 @@ from spark_trickle.frontier import Frontier, SourceVersion
 from spark_trickle.names import shown
 from spark_trickle.refresh.compute import Computation
 from spark_trickle.refresh.definitions import Prepared
+from spark_trickle.refresh.results import VerifyResult
 from spark_trickle.refresh.runtime import Runtime
 from spark_trickle.storage.tables import VersionUnavailable
 
 _SHOWN = 20
 _PAIRED = 10_000
 _TOLERANCE = 1e-9
-
-
-@dataclass(frozen=True, slots=True)
-class VerifyResult:
-    """Whether the table equals its query. `missing` and `unexpected` count rows, `examples` show some."""
-
-    name: str
-    version: int
-    equal: bool
-    missing: int
-    unexpected: int
-    examples: tuple[str, ...]
-    not_compared: tuple[str, ...] = ()
-    """Columns that two evaluations may compute differently, where only what must agree was compared."""
 
 
 def verify_table(

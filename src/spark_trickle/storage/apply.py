@@ -151,13 +151,15 @@ def _totals(change: DataFrame) -> tuple[int, int]:
 def _removals(
     tables: DeltaTables, snapshot: Snapshot, layout: Layout, change: DataFrame, expected: int
 ) -> list[Any]:
-    hits = _hits(tables, snapshot, layout, change)
+    hits = _hits(tables, snapshot, layout, change, small=expected <= _ONE_FILE_ROWS)
     if expected <= _DRIVER_POSITIONS:
         return _mark_on_driver(tables, snapshot, hits, expected)
     return _mark_distributed(tables, snapshot, hits, expected)
 
 
-def _hits(tables: DeltaTables, snapshot: Snapshot, layout: Layout, change: DataFrame) -> DataFrame:
+def _hits(
+    tables: DeltaTables, snapshot: Snapshot, layout: Layout, change: DataFrame, *, small: bool
+) -> DataFrame:
     """Where copies of the removed rows lie: row to remove, how many of it, file, position."""
     names = [f"c{i}" for i in range(len(layout.names))]
     removed = (
@@ -182,7 +184,9 @@ def _hits(tables: DeltaTables, snapshot: Snapshot, layout: Layout, change: DataF
     same = F.lit(True)
     for i in range(len(names)):
         same = same & F.col(f"s{i}").eqNullSafe(F.col(f"r{i}"))
-    return located.join(F.broadcast(wanted), same).select("id", "need", "file", "position")
+    return located.join(F.broadcast(wanted) if small else wanted, same).select(
+        "id", "need", "file", "position"
+    )
 
 
 def _mark_on_driver(tables: DeltaTables, snapshot: Snapshot, hits: DataFrame, expected: int) -> list[Any]:

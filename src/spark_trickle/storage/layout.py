@@ -29,7 +29,7 @@ class Layout:
     @property
     def schema(self) -> StructType:
         """The table's schema. Every column may be NULL: a constraint would only be a way to fail."""
-        fields = [StructField(f.name, f.dataType, True, f.metadata) for f in self.visible.fields]
+        fields = [StructField(f.name, f.dataType, True, _comment(f)) for f in self.visible.fields]
         if self.hidden.fields:
             fields.append(StructField(PREFIX, self.hidden, True))
         return StructType(fields)
@@ -44,7 +44,7 @@ class Layout:
     def flat(self) -> StructType:
         """Visible and hidden columns side by side, the form in which rows are computed and compared."""
         hidden = [StructField(f"{PREFIX}_{f.name}", f.dataType, True) for f in self.hidden.fields]
-        visible = [StructField(f.name, f.dataType, True, f.metadata) for f in self.visible.fields]
+        visible = [StructField(f.name, f.dataType, True) for f in self.visible.fields]
         return StructType(visible + hidden)
 
     @property
@@ -66,3 +66,8 @@ class Layout:
             ]
             columns.append(F.struct(*parts).alias(PREFIX))
         return flat.select(*columns, *[F.col(e) for e in extra])
+
+
+def _comment(field: StructField) -> dict[str, str] | None:
+    """A column's comment is kept; other metadata (generation, identity, char length) belongs to its source."""
+    return {"comment": field.metadata["comment"]} if field.metadata and "comment" in field.metadata else None

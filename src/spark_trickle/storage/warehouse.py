@@ -53,10 +53,7 @@ def drop_table(spark: SparkSession, name: TableName) -> None:
 def location_of(spark: SparkSession, name: TableName) -> str:
     """Where a table of the session catalog lies."""
     jvm: Any = spark.sparkContext._jvm
-    identifier = jvm.org.apache.spark.sql.catalyst.TableIdentifier(
-        name.table, jvm.scala.Option.apply(name.database), jvm.scala.Option.apply(name.catalog)
-    )
-    metadata = spark._jsparkSession.sessionState().catalog().getTableMetadata(identifier)
+    metadata = spark._jsparkSession.sessionState().catalog().getTableMetadata(_identifier(spark, name))
     return str(jvm.org.apache.hadoop.fs.Path(metadata.location()).toString())
 
 
@@ -93,23 +90,37 @@ def register_folders(spark: SparkSession, warehouse: Path) -> None:
 
 
 def _register(spark: SparkSession, database: str, folder: Path) -> None:
+    """One folder as a managed table. Delta keeps the schema itself, so none is given and nothing is read."""
     if not (folder / "_delta_log").is_dir():
         return
-    name = TableName("spark_catalog", database, folder.name)
-    if table_exists(spark, name):
-        return
-    place = str(folder.resolve()).replace("'", "\\'")
-    spark.sql(f"CREATE TABLE IF NOT EXISTS {name.sql} USING delta LOCATION '{place}'")
-    _make_managed(spark, name)
-
-
-def _make_managed(spark: SparkSession, name: TableName) -> None:
     jvm: Any = spark.sparkContext._jvm
     catalog = spark._jsparkSession.sessionState().catalog()
-    identifier = jvm.org.apache.spark.sql.catalyst.TableIdentifier(
-        name.table, jvm.scala.Option.apply(name.database), jvm.scala.Option.apply(name.catalog)
+    identifier = _identifier(spark, TableName("spark_catalog", database, folder.name))
+    if catalog.tableExists(identifier):
+        return
+    package = jvm.org.apache.spark.sql.catalyst.catalog
+    some = jvm.scala.Option.apply
+    storage = package.CatalogStorageFormat.empty()
+    parts = [getattr(storage, f"copy$default${i + 1}")() for i in range(int(storage.productArity()))]
+    parts[0] = some(jvm.java.net.URI.create(folder.resolve().as_uri()))
+    schema = jvm.org.apache.spark.sql.types.StructType()
+    kind = package.CatalogTableType.MANAGED()
+    fields = [identifier, kind, storage.copy(*parts), schema, some("delta")]
+    companion = getattr(getattr(package, "CatalogTable$"), "MODULE$")
+    fields += [getattr(companion, f"apply$default${i + 1}")() for i in range(len(fields), _arity(jvm))]
+    catalog.createTable(companion.apply(*fields), True, False)
+
+
+def _arity(jvm: Any) -> int:
+    """How many fields Spark's CatalogTable has."""
+    name = "org.apache.spark.sql.catalyst.catalog.CatalogTable"
+    constructors = jvm.java.lang.Class.forName(name).getConstructors()
+    return max(int(c.getParameterCount()) for c in constructors)
+
+
+def _identifier(spark: SparkSession, name: TableName) -> Any:
+    jvm: Any = spark.sparkContext._jvm
+    some = jvm.scala.Option.apply
+    return jvm.org.apache.spark.sql.catalyst.TableIdentifier(
+        name.table, some(name.database), some(name.catalog)
     )
-    table = catalog.getTableMetadata(identifier)
-    fields = [getattr(table, f"copy$default${i + 1}")() for i in range(int(table.productArity()))]
-    fields[1] = jvm.org.apache.spark.sql.catalyst.catalog.CatalogTableType.MANAGED()
-    catalog.alterTable(table.copy(*fields))
