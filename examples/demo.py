@@ -24,9 +24,7 @@ TABLES = {
         FROM range(1, {rows} + 1)""",
 }
 
-STREAM_ROWS = {"customers": 40, "orders": 300}
-
-TABLES = {
+STREAM_TABLES = {
     "paid_orders": """
         SELECT o.id, o.amount, c.name, c.city
         FROM orders o JOIN customers c ON o.customer_id = c.id

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import select
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -156,6 +157,16 @@ def test_graph_is_a_tree_that_draws_shared_branches_once(trickle: Trickled, home
     assert trickle("graph", "--json").data[0] == {
         "source": "customers", "source_kind": "delta", "stream_table": "paid_orders", "columns": "id",
     }  # fmt: skip
+
+
+def test_looking_does_not_even_import_spark(home: Path) -> None:
+    program = (
+        "import sys; from spark_trickle.cli import main\n"
+        f"assert main(['status', '--home', {str(home)!r}]) == 0\n"
+        "sys.exit('pyspark was imported' if 'pyspark' in sys.modules else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 # Changing

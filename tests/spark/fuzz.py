@@ -17,14 +17,17 @@ from tests.spark.session import start
 from tests.spark.shapes import SHAPES, TABLES, Edits
 
 
-def run(trickle: Trickle, seed: int, cycles: int, shapes: dict[str, str] = SHAPES) -> Counter[str]:
-    """Create the tables and one stream table a shape in the current database, then edit and compare."""
+def run(trickle: Trickle, seed: int, cycles: int, each: int = len(SHAPES)) -> Counter[str]:
+    """Create the tables and one stream table a shape in the current database, then edit and compare.
+
+    `each` shapes take their turn in a cycle; those that wait have several batches in their next interval.
+    """
     edits = Edits(seed)
     for table, schema in TABLES.items():
         trickle.sql(f"CREATE TABLE {table} ({schema}) USING delta")
         trickle.sql(edits.initial(table))
     checks = []
-    for name, query in shapes.items():
+    for name, query in SHAPES.items():
         trickle.create_stream_table(name, query, refresh_mode="DIFFERENTIAL")
         checks.append(Checked(trickle, name, query))
         checks[-1].created()
@@ -33,7 +36,8 @@ def run(trickle: Trickle, seed: int, cycles: int, shapes: dict[str, str] = SHAPE
         batch = edits.batch()
         for statement in batch:
             trickle.sql(statement)
-        for check in checks:
+        turn = [checks[(cycle * each + i) % len(checks)] for i in range(each)]
+        for check in turn:
             try:
                 result = check.refresh({Action.DIFFERENTIAL, Action.NO_DATA})
             except BaseException:

@@ -1,0 +1,50 @@
+"""The decision is a pure function of facts, and says why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from spark_trickle.refresh.choose import Action, Facts, SourceChange, choose_action
+
+SMALL = SourceChange("orders", 10, 100)
+LARGE = SourceChange("lines", 80, 100)
+AUTO = Facts("AUTO", (SMALL,))
+
+
+@pytest.mark.parametrize(
+    ("facts", "action", "reason"),
+    [
+        (replace(AUTO, changed=()), Action.NO_DATA, "no source has changed"),
+        (AUTO, Action.DIFFERENTIAL, "`orders` changed"),
+        (replace(AUTO, changed=(SMALL, LARGE)), Action.FULL, "80% of `lines` changed, by size of files"),
+        (
+            replace(AUTO, changed=(LARGE,), full_refresh_min_bytes=1000),
+            Action.DIFFERENTIAL,
+            "`lines` changed",
+        ),
+        (
+            replace(AUTO, changed=(LARGE,), refresh_mode="DIFFERENTIAL"),
+            Action.DIFFERENTIAL,
+            "`lines` changed",
+        ),
+        (replace(AUTO, refresh_mode="FULL"), Action.FULL, "refresh_mode is FULL; `orders` changed"),
+        (
+            replace(AUTO, recomputed_reason="LIMIT needs all rows"),
+            Action.FULL,
+            "`orders` changed and LIMIT needs all rows",
+        ),
+        (replace(AUTO, first_fill=True, rebuild_reason="x"), Action.FULL, "first fill"),
+        (replace(AUTO, rebuild_reason="`orders` was replaced"), Action.REINITIALIZE, "`orders` was replaced"),
+        (replace(AUTO, changed=(), rebuild_reason="a view changed"), Action.REINITIALIZE, "a view changed"),
+        (replace(AUTO, changed=(SourceChange("e", 0, 0),)), Action.DIFFERENTIAL, "`e` changed"),
+    ],
+)
+def test_the_action_and_its_reason(facts: Facts, action: Action, reason: str) -> None:
+    decision = choose_action(facts)
+    assert (decision.action, decision.reason) == (action, reason)
+
+
+def test_nothing_changed_wins_over_mode_full() -> None:
+    assert choose_action(Facts("FULL", ())).action is Action.NO_DATA

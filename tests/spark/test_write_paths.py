@@ -1,0 +1,104 @@
+"""The ways a change is held and written: small on the driver, large distributed, hidden keys, odd types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from spark_trickle import Action, Trickle
+from tests.spark.oracle import Checked, rows_of
+
+
+@pytest.fixture
+def everything_is_large(trickle: Trickle) -> Iterator[None]:
+    runtime = trickle._runtime
+    kept = runtime.settings
+    runtime.settings = replace(kept, local_change_rows=10)
+    yield
+    runtime.settings = kept
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["SELECT k, v FROM t WHERE v > 10", "SELECT k, SUM(v) AS s, COUNT(*) AS n FROM t GROUP BY k"],
+    ids=["by_weight", "by_key"],
+)
+def test_large_changes_never_pass_through_the_driver(
+    trickle: Trickle, database: str, everything_is_large: None, query: str
+) -> None:
+    trickle.sql("CREATE TABLE t (k INT, v INT) USING delta")
+    trickle.sql("INSERT INTO t SELECT id % 4000, id FROM range(9000)")
+    trickle.create_stream_table("st", query)
+    checked = Checked(trickle, "st", query)
+    checked.created()
+    trickle.sql("DELETE FROM t WHERE v % 3 = 0")
+    trickle.sql("INSERT INTO t SELECT 5, 7777 FROM range(3)")
+    result = checked.refresh(Action.DIFFERENTIAL)
+    assert result.rows_deleted > 2000
+    trickle.sql("DELETE FROM t WHERE v % 3 = 1")
+    checked.refresh(Action.DIFFERENTIAL)
+
+
+def test_exactly_as_many_copies_are_removed_as_the_source_lost(trickle: Trickle, database: str) -> None:
+    trickle.sql("CREATE TABLE t (id INT, k STRING) USING delta")
+    trickle.sql("INSERT INTO t SELECT id, 'same' FROM range(10)")
+    trickle.create_stream_table("st", "SELECT k FROM t")
+    checked = Checked(trickle, "st", "SELECT k FROM t")
+    checked.created()
+    for number in (3, 1, 6):
+        trickle.sql(f"DELETE FROM t WHERE id IN (SELECT id FROM t ORDER BY id LIMIT {number})")
+        result = checked.refresh(Action.DIFFERENTIAL)
+        assert (result.rows_deleted, result.rows_inserted) == (number, 0)
+
+
+def test_a_key_that_is_not_projected_is_kept_in_the_hidden_column(trickle: Trickle, database: str) -> None:
+    trickle.sql("CREATE TABLE t (k STRING, f DOUBLE) USING delta")
+    trickle.sql("INSERT INTO t VALUES ('a', 0.1), ('a', 0.2), ('b', 1e16), (NULL, 3.0)")
+    query = "SELECT SUM(f) AS s FROM t GROUP BY k"
+    trickle.create_stream_table("st", query)
+    assert trickle.spark.table("st").columns == ["s", "__st"]
+    checked = Checked(trickle, "st", query)
+    checked.created()
+    trickle.sql("INSERT INTO t VALUES ('a', 0.3), (NULL, 1.0), ('c', double('NaN'))")
+    trickle.sql("DELETE FROM t WHERE k = 'b'")
+    checked.refresh(Action.DIFFERENTIAL)
+    assert trickle.verify("st").not_compared == ("s",)
+    trickle.create_stream_table("exact", "SELECT COUNT(*) AS n FROM t GROUP BY k")
+    assert trickle.spark.table("exact").columns == ["n"]
+
+
+def test_values_that_sql_calls_equal_stay_apart(trickle: Trickle, database: str) -> None:
+    schema = "id INT, f DOUBLE, m MAP<STRING,INT>, a ARRAY<FLOAT>, s STRUCT<x: DOUBLE, y: STRING>, v VARIANT"
+    trickle.sql(f"CREATE TABLE t ({schema}) USING delta")
+    trickle.sql(
+        "INSERT INTO t VALUES "
+        "(1, -0.0D, map('a', 1, 'b', 2), array(-0.0F), named_struct('x', -0.0D, 'y', 'q'), parse_json('{\"a\": 1}')),"
+        "(2, 0.0D, map('b', 2, 'a', 1), array(0.0F), NULL, parse_json('{\"a\": 1.0}')),"
+        "(3, double('NaN'), NULL, NULL, named_struct('x', NULL, 'y', NULL), NULL)"
+    )
+    query = "SELECT f, m, a, s, v FROM t"
+    trickle.create_stream_table("st", query)
+    trickle.sql("DELETE FROM t WHERE id = 1")
+    trickle.sql("UPDATE t SET f = -0.0D WHERE id = 2")
+    trickle.sql("UPDATE t SET s = NULL WHERE id = 3")
+    assert trickle.refresh_stream_table("st").action is Action.DIFFERENTIAL
+    texts = "CAST(f AS STRING) AS f, CAST(m AS STRING) AS m, CAST(a AS STRING) AS a, CAST(s AS STRING) AS s, to_json(v) AS v"
+    held = rows_of(trickle.spark.sql(f"SELECT {texts} FROM st"))
+    assert held == rows_of(trickle.spark.sql(f"SELECT {texts} FROM t"))
+    assert trickle.verify("st").equal
+
+
+def test_any_reader_sees_exactly_the_query(trickle: Trickle, database: str) -> None:
+    """Plain SQL on the table, without anything of ours in between."""
+    trickle.sql(
+        "CREATE TABLE t (id INT, `odd name (x)` DECIMAL(38,10) COMMENT 'money') USING delta TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+    )
+    trickle.sql("INSERT INTO t VALUES (1, 12345678901234567890.0123456789), (2, NULL)")
+    query = "SELECT id, `odd name (x)`, count(*) OVER (PARTITION BY id) FROM t"
+    trickle.create_stream_table("st", query)
+    trickle.sql("UPDATE t SET `odd name (x)` = 1 WHERE id = 2")
+    trickle.refresh_stream_table("st")
+    assert rows_of(trickle.spark.sql("SELECT * FROM st")) == rows_of(trickle.spark.sql(query))
+    assert trickle.spark.table("st").schema["odd name (x)"].metadata.get("comment") == "money"
