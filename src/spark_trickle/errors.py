@@ -8,7 +8,7 @@ TrickleError
 ├── TableNameError         a name is malformed, taken or unknown
 ├── StateError             the stream table is in a state that forbids the verb
 ├── RefreshError           a refresh failed; table and frontier are as they were
-├── IntegrityError         the table does not hold what its frontier says
+│   └── IntegrityError     the table does not hold what its frontier says
 ├── CatalogError           the metadata database cannot be used
 └── SetupError             Java, Spark or Delta are missing or misconfigured
 """

@@ -35,7 +35,7 @@ AUTO = Facts("AUTO", (SMALL,))
             Action.FULL,
             "`orders` changed and LIMIT needs all rows",
         ),
-        (replace(AUTO, first_fill=True, rebuild_reason="x"), Action.FULL, "first fill"),
+        (replace(AUTO, first_fill=True, rebuild_reason="x"), Action.FULL, "it is filled for the first time"),
         (replace(AUTO, rebuild_reason="`orders` was replaced"), Action.REINITIALIZE, "`orders` was replaced"),
         (replace(AUTO, changed=(), rebuild_reason="a view changed"), Action.REINITIALIZE, "a view changed"),
         (replace(AUTO, changed=(SourceChange("e", 0, 0),)), Action.DIFFERENTIAL, "`e` changed"),

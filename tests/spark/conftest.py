@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 
 from spark_trickle import Trickle
 from tests.spark.session import start
+
+_NUMBERS = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
@@ -24,7 +27,7 @@ def trickle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trickle]:
 @pytest.fixture
 def database(trickle: Trickle, request: pytest.FixtureRequest) -> Iterator[str]:
     """A fresh database, current while the test runs."""
-    name = re.sub(r"\W+", "_", request.node.name).lower().strip("_")[:60]
+    name = re.sub(r"\W+", "_", request.node.name).lower().strip("_")[:50] + f"_{next(_NUMBERS)}"
     trickle.sql(f"CREATE DATABASE {name}")
     trickle.sql(f"USE {name}")
     yield name

@@ -186,11 +186,21 @@ def test_replacing_a_definition_and_refusing_a_cycle(trickle: Trickle, database:
     with pytest.raises(TrickleError) as refused:
         trickle.create_stream_table("a", "SELECT id FROM b", or_replace=True)
     assert refused.value.code == "CYCLE"
-    trickle.create_stream_table("a", "SELECT id FROM orders WHERE id > 1", or_replace=True)
+    with pytest.raises(TrickleError) as failed:
+        trickle.create_stream_table("a", "SELECT 1 / (id - id) AS id FROM orders", or_replace=True)
+    assert failed.value.code == "DIVIDE_BY_ZERO"
+    assert trickle.verify("a").equal
+    assert trickle.refresh_stream_table("a").action is Action.NO_DATA
+    trickle.create_stream_table(
+        "a", "SELECT id, amount AS `odd (x)` FROM orders WHERE id > 1", or_replace=True
+    )
     assert trickle.create_stream_table("a", "SELECT 1 AS x", if_not_exists=True) is None
-    result = trickle.refresh_stream_table("b")
-    assert result.action is Action.REINITIALIZE
+    assert trickle.verify("a").equal
+    trickle.refresh_stream_table("b")
     assert trickle.verify("b").equal
+    assert rows_of(trickle.spark.table("b")) == rows_of(
+        trickle.spark.sql("SELECT id FROM orders WHERE id > 1")
+    )
 
 
 def test_an_uninitialized_table_is_filled_by_its_first_refresh(trickle: Trickle, database: str) -> None:
@@ -198,7 +208,7 @@ def test_an_uninitialized_table_is_filled_by_its_first_refresh(trickle: Trickle,
     assert trickle.create_stream_table("st", "SELECT id FROM orders", initialize=False) is None
     assert rows_of(trickle.spark.table("st")) == {}
     result = trickle.refresh_stream_table("st")
-    assert (result.action, result.reason) == (Action.FULL, "first fill")
+    assert (result.action, result.reason) == (Action.FULL, "it is filled for the first time")
     assert trickle.verify("st").equal
 
 
@@ -233,3 +243,30 @@ def test_pairs_that_never_met_do_not_fail_a_refresh(trickle: Trickle, database: 
     trickle.sql("UPDATE r SET y = 5")
     result = checked.refresh({Action.DIFFERENTIAL, Action.FULL})
     assert result.action is Action.DIFFERENTIAL or "DIVIDE_BY_ZERO" in result.reason
+
+
+def test_a_table_whose_change_feed_was_switched_off_stays_right(trickle: Trickle, database: str) -> None:
+    orders(trickle)
+    trickle.create_stream_table("st", "SELECT id, amount FROM orders")
+    trickle.sql("ALTER TABLE st SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'false')")
+    trickle.sql("UPDATE orders SET amount = 3 WHERE id = 1")
+    assert trickle.refresh_stream_table("st").action is Action.DIFFERENTIAL
+    assert trickle.verify("st").equal
+
+
+def test_ties_under_a_limit_are_decided(trickle: Trickle, database: str) -> None:
+    orders(trickle)
+    trickle.create_stream_table("st", "SELECT region, id FROM orders ORDER BY region DESC LIMIT 2")
+    trickle.sql("INSERT INTO orders VALUES (0,'s',1.00), (7,'s',1.00)")
+    assert trickle.refresh_stream_table("st").action is Action.FULL
+    assert rows_of(trickle.spark.table("st")) == {("s", 0): 1, ("s", 3): 1}
+
+
+def test_subqueries_leave_nothing_to_recompute(trickle: Trickle, database: str) -> None:
+    orders(trickle)
+    for query in (
+        "SELECT id FROM orders o WHERE EXISTS (SELECT 1 FROM orders p WHERE p.region = o.region AND p.id > o.id)",
+        "SELECT id FROM orders WHERE region IN (SELECT region FROM (SELECT region, id FROM orders) x WHERE x.id > 1)",
+        "SELECT id, (SELECT SUM(amount) FROM orders p WHERE p.region = o.region) AS s FROM orders o",
+    ):
+        assert trickle.explain(query).support == "incremental"

@@ -60,7 +60,7 @@ def test_a_stream_table_from_its_creation_to_its_end(command: Command, database:
     query.write_text("SELECT a, sum(b) AS total FROM t GROUP BY a;\n")
     created = command("create", "totals", "--file", str(query), "--schedule", "5m")
     assert created.out.startswith(f"Created {database}.totals: FULL, +2 rows, version 1, "), created.err
-    assert created.out.endswith(" s — because first fill\n")
+    assert created.out.endswith(" s — because it is filled for the first time\n")
 
     command("sql", "UPDATE t SET b = 8 WHERE a = 2")
     explained = command("explain", "totals", "--json").data

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from spark_trickle.catalog import RefreshMode, StreamTable
+from spark_trickle.catalyst.plan import Plan
 from spark_trickle.catalyst.sessions import meaning_of
 from spark_trickle.errors import DefinitionError, StateError, TableNameError, UnsupportedQueryError
 from spark_trickle.frontier import Frontier
@@ -43,19 +44,18 @@ def create(request: Request, runtime: Runtime, replacing: StreamTable | None) ->
             hint="Choose another name, or drop that table or view first.",
             code="NAME_TAKEN",
         )
-    settings = meaning_of(runtime.spark)
-    namespace = (runtime.spark.catalog.currentCatalog(), runtime.spark.catalog.currentDatabase())
+    spark = runtime.spark
+    settings = meaning_of(spark)
+    namespace = (spark.catalog.currentCatalog(), spark.catalog.currentDatabase())
     plan = None
     if isinstance(request.query, str):
         prepared = runtime.definitions.of_text(request.query, settings, *namespace)
     else:
         prepared, plan = runtime.definitions.of_frame(request.query)
     _check(request, prepared, runtime)
-    if replacing is not None:
-        remove(replacing, runtime)
     now = runtime.clock()
     table = StreamTable(
-        id=uuid.uuid4().hex,
+        id=uuid.uuid4().hex if replacing is None else replacing.id,
         name=name,
         location="",
         query=request.query if isinstance(request.query, str) else "a DataFrame",
@@ -69,22 +69,56 @@ def create(request: Request, runtime: Runtime, replacing: StreamTable | None) ->
         created_at=now,
         updated_at=now,
     )
+    if replacing is not None:
+        return _redefine(table, replacing, prepared, plan, request.initialize, runtime)
+    return _create(table, request, prepared, plan, runtime)
+
+
+def _create(
+    table: StreamTable, request: Request, prepared: Prepared, plan: Plan | None, runtime: Runtime
+) -> RefreshResult | None:
     sources = dependencies_of(table.id, prepared, Frontier(), runtime)
     with runtime.catalog.begin() as catalog:
         catalog.stream_tables.add(table)
         catalog.dependencies.replace(table.id, sources)
     try:
-        if plan is not None:
-            runtime.definitions.remember_frame(table.id, plan)
+        runtime.definitions.remember_frame(table.id, plan)
         location = create_table(runtime.spark, request.name, layout_of(prepared.definition))
         with runtime.catalog.begin() as catalog:
             catalog.stream_tables.update(table.id, location=location)
-        return refresh_with_upstream(name, runtime)[-1] if request.initialize else None
+        return refresh_with_upstream(table.name, runtime)[-1] if request.initialize else None
     except BaseException:
-        with runtime.catalog.begin(write=False) as catalog:
-            current = catalog.stream_tables.get_by_id(table.id)
-        if current is not None:
-            remove(current, runtime)
+        remove(table, runtime)
+        raise
+
+
+_REDEFINED = (
+    "query", "definition_kind", "catalog_name", "database_name", "session_settings", "schedule", "refresh_mode",
+)  # fmt: skip
+
+
+def _redefine(
+    table: StreamTable, old: StreamTable, prepared: Prepared, plan: Plan | None, fill: bool, runtime: Runtime
+) -> RefreshResult | None:
+    """Another definition for the same table. Until it is filled, the old one stays as it was."""
+    kept = runtime.definitions.remembered_frame(old.id)
+    status = "INITIALIZING" if old.frontier is None else "ACTIVE"
+    changes = {name: getattr(table, name) for name in _REDEFINED} | {"status": status}
+    sources = dependencies_of(table.id, prepared, Frontier(), runtime)
+    with runtime.catalog.begin() as catalog:
+        before = catalog.dependencies.of(old.id)
+        reason = "its definition was replaced"
+        catalog.stream_tables.update(old.id, needs_reinit=True, reinit_reason=reason, **changes)
+        catalog.dependencies.replace(old.id, sources)
+    runtime.definitions.remember_frame(old.id, plan)
+    try:
+        return refresh_with_upstream(table.name, runtime)[-1] if fill else None
+    except BaseException:
+        fields = (*_REDEFINED, "status", "needs_reinit", "reinit_reason", "last_error", "consecutive_errors")
+        with runtime.catalog.begin() as catalog:
+            catalog.stream_tables.update(old.id, **{name: getattr(old, name) for name in fields})
+            catalog.dependencies.replace(old.id, before)
+        runtime.definitions.remember_frame(old.id, kept)
         raise
 
 

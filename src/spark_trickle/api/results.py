@@ -85,4 +85,6 @@ def _seconds(start: datetime, end: datetime | None) -> float | None:
 def _frame(rows: list[Any], columns: tuple[str, ...]) -> pd.DataFrame:
     import pandas as pd
 
-    return pd.DataFrame.from_records(rows, columns=list(columns))
+    frame = pd.DataFrame.from_records(rows, columns=list(columns))
+    # A table that was never filled has no version; the others stay whole numbers.
+    return frame.astype({"version": "Int64"}) if "version" in columns else frame

@@ -80,12 +80,16 @@ class Trickle:
     @property
     def _runtime(self) -> Runtime:
         if self._lazy_runtime is None:
+            from pyspark.sql import SparkSession
+
             from spark_trickle.refresh.runtime import Runtime
-            from spark_trickle.storage.embedded import start_session
+            from spark_trickle.storage.embedded import adopt, start_session
             from spark_trickle.storage.warehouse import register_folders
 
-            spark, rescan = self._given, None
-            if spark is None:
+            spark, rescan = self._given or SparkSession.getActiveSession(), None
+            if spark is not None:
+                self._given = adopt(spark)
+            else:
                 spark = start_session(self._home)
                 rescan = partial(register_folders, spark, self._home / "warehouse")
                 rescan()
@@ -93,6 +97,7 @@ class Trickle:
             if self._on_step is not None:
                 runtime.on_step = self._on_step
             self._lazy_runtime = runtime
+            runtime.on_step("started")
         return self._lazy_runtime
 
     # Definitions
@@ -200,12 +205,7 @@ class Trickle:
         from spark_trickle.refresh.upstream import refresh_with_upstream
 
         table = self._table(name)
-        if table.status == "SUSPENDED":
-            raise StateError(
-                f"`{shown(table.name)}` is suspended.",
-                hint=f"Resume it: trickle.resume('{shown(table.name)}').",
-                code="SUSPENDED",
-            )
+        self._check_active(table)
         return refresh_with_upstream(table.name, self._runtime)[-1]
 
     def verify(self, name: str, as_of: int | None = None, *, repair: bool = False) -> VerifyResult:
@@ -213,10 +213,18 @@ class Trickle:
         from spark_trickle.refresh.verify import verify_table
 
         table = self._table(name)
+        if repair and as_of is not None:
+            raise DefinitionError(
+                "Only the present can be repaired, not a past refresh.",
+                hint="Leave out either `as_of` or `repair`.",
+                code="INVALID_OPTION",
+            )
+        if repair:
+            self._check_active(table)
         version, frontier = self._point(table, as_of)
         prepared = self._runtime.definitions.of(table)
         result = verify_table(table, version, frontier, prepared, self._runtime)
-        if repair and not result.equal and as_of is None:
+        if repair and not result.equal:
             with self._catalog.begin() as catalog:
                 catalog.stream_tables.update(
                     table.id, needs_reinit=True, reinit_reason="verify found differing rows"
@@ -230,12 +238,12 @@ class Trickle:
         from spark_trickle.refresh.preview import decide
 
         table = self._lookup_text(name_or_query)
+        if table is None and len(name_or_query.split()) == 1:
+            table = self._table(name_or_query)
         runtime = self._runtime
         if table is not None:
             prepared = runtime.definitions.of(table)
             return explain_definition(prepared.definition, decide(table, prepared, runtime))
-        if len(name_or_query.split()) == 1:
-            self._table(name_or_query)
         namespace = (runtime.spark.catalog.currentCatalog(), runtime.spark.catalog.currentDatabase())
         prepared = runtime.definitions.of_text(name_or_query, meaning_of(runtime.spark), *namespace)
         return explain_definition(prepared.definition)
@@ -335,6 +343,14 @@ class Trickle:
                 code="REFRESH_NOT_COMPLETED",
             )
         return refresh.version, refresh.frontier
+
+    def _check_active(self, table: StreamTable) -> None:
+        if table.status == "SUSPENDED":
+            raise StateError(
+                f"`{shown(table.name)}` is suspended.",
+                hint=f"Resume it: trickle.resume('{shown(table.name)}').",
+                code="SUSPENDED",
+            )
 
     def _check_differential(self, table: StreamTable, mode: str) -> None:
         if mode != "DIFFERENTIAL":

@@ -67,6 +67,8 @@ class Classifier:
     def _row_wise(self, plan: Plan) -> Relation:
         (child,) = children(plan)
         kind = kind_of(plan)
+        if kind == "Generate" and "Python" in kind_of(plan.generator()):
+            return self.whole(plan, "a Python table function may keep state from row to row")
         passes: dict[int, int] = {column_id(a): column_id(a) for a in output(child)}
         reads: dict[int, frozenset[int]] = {}
         decides: frozenset[int] = frozenset()

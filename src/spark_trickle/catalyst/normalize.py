@@ -20,7 +20,7 @@ FINISH = (
     "optimizer.PullOutGroupingExpressions",  # grouping keys become columns
     "optimizer.OptimizeOneRowRelationSubquery",  # (SELECT expression) is the expression
 )
-"""Once: what the analyzer leaves for later."""
+"""Once, before and after subqueries are taken apart: what the analyzer leaves for later."""
 
 DECORRELATE = (
     "optimizer.PullupCorrelatedPredicates",
@@ -54,8 +54,9 @@ def normalize(planner: Planner, analyzed: Plan) -> Plan:
     plan = planner.jvm.org.apache.spark.sql.catalyst.optimizer.InlineCTE(True, False).apply(analyzed)
     plan = _once(planner, plan, FINISH)
     plan = _until_stable(planner, plan, DECORRELATE)
-    plan = _until_stable(planner, plan, SIMPLIFY)
     plan = join_scalar_subqueries(planner, plan)
+    plan = _once(planner, plan, FINISH)  # once more: what was inside subqueries is part of the plan now
+    plan = _until_stable(planner, plan, SIMPLIFY)
     plan = outer_joins_to_left(planner, plan)
     plan = limits_decide_ties(planner, plan)
     plan = _until_stable(planner, plan, PRUNE)

@@ -69,6 +69,16 @@ class Planner:
         text = state.catalog().getTableMetadata(identifier).viewText()
         return str(text.get()) if text.isDefined() else ""
 
+    def table_location(self, name: str) -> str:
+        """Where a named table lies now; empty for a table that has no name or is not there."""
+        if name.startswith("delta."):
+            return ""
+        state = self.session.sessionState()
+        identifier = state.sqlParser().parseTableIdentifier(name)
+        if not state.catalog().tableExists(identifier):
+            return ""
+        return str(state.catalog().getTableMetadata(identifier).location().toString())
+
     # Building
 
     def new_id(self) -> Any:

@@ -38,7 +38,8 @@ def _with_tie_breakers(planner: Planner, sort: Plan) -> Plan:
         return sort
     ascending = getattr(planner.jvm.org.apache.spark.sql.catalyst.expressions, "Ascending$")
     direction = getattr(ascending, "MODULE$")
-    more = [planner.expressions.SortOrder.apply(a, direction, planner.seq([])) for a in rest]
+    nulls = direction.defaultNullOrdering()
+    more = [planner.expressions.SortOrder(a, direction, nulls, planner.seq([])) for a in rest]
     return planner.logical.Sort(planner.seq([*order, *more]), True, sort.child(), sort.hint())
 
 

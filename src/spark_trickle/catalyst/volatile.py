@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from spark_trickle.catalyst.analyze import all_plans
 from spark_trickle.catalyst.expressions import expressions_in
-from spark_trickle.catalyst.plan import Plan, items, kind_of
+from spark_trickle.catalyst.plan import Expression, Plan, items, kind_of
 from spark_trickle.errors import UnsupportedQueryError
 
 CHANCE = frozenset(
@@ -37,13 +39,26 @@ SESSION = frozenset({"CurrentUser", "VariableReference"})
 """Spark's own `deterministic` flag is true for many of these, so the list is ours."""
 
 
+_CLOCK_LITERAL = re.compile(
+    r"\b(DATE|TIMESTAMP(?:_NTZ|_LTZ)?)\s*['\"]\s*(now|today|yesterday|tomorrow)\b", re.IGNORECASE
+)
+
+
+def refuse_clock_literals(query: str) -> None:
+    """DATE'today' is a constant once it is analyzed, so it is found in the text."""
+    found = _CLOCK_LITERAL.search(query)
+    if found:
+        literal = f"{found[1]}'{found[2]}'"
+        raise _refusal(literal, "would be frozen at the time of creation", "Write the date you mean.")
+
+
 def refuse_volatile(plan: Plan) -> None:
     """Raise for the first function, sample or limit whose answer the sources do not decide."""
     for node in all_plans(plan):
         kind = kind_of(node)
         if kind == "Sample":
             raise _refusal("TABLESAMPLE", "picks other rows each time", "Filter by a hash of a key instead.")
-        if kind == "LocalLimit" and not _is_ordered(node):
+        if kind in {"LocalLimit", "Offset"} and not _is_ordered(node):
             raise _refusal(
                 "LIMIT without ORDER BY", "picks any rows", "Add an ORDER BY that decides every tie."
             )
@@ -52,7 +67,7 @@ def refuse_volatile(plan: Plan) -> None:
                 _refuse_expression(part)
 
 
-def _refuse_expression(part: object) -> None:
+def _refuse_expression(part: Expression) -> None:
     kind = kind_of(part)
     if kind in CHANCE or kind in SESSION:
         raise _refusal(_shown(part), "gives another value each time it is asked", "Remove it from the query.")
@@ -62,8 +77,10 @@ def _refuse_expression(part: object) -> None:
             "changes although no source does",
             "Compare with a column instead, for example the newest timestamp of a source.",
         )
-    if kind in {"PythonUDF", "ScalaUDF"} and not part.deterministic():  # type: ignore[attr-defined]
-        raise _refusal(_shown(part), "is declared non-deterministic", "Register it as deterministic.")
+    if not part.deterministic() and all(c.deterministic() for c in items(part.children())):
+        raise _refusal(
+            _shown(part), "is not deterministic", "Remove it, or declare your function deterministic."
+        )
     if kind == "FileSourceMetadataAttribute" or "_metadata" in _shown(part).split(".")[0:1]:
         raise _refusal("_metadata", "tells how rows lie in files", "Remove it from the query.")
 
@@ -79,8 +96,8 @@ def _is_ordered(limit: Plan) -> bool:
     return bool(most.isDefined() and int(most.get()) <= 1)
 
 
-def _shown(part: object) -> str:
-    return str(part.toString())  # type: ignore[attr-defined]
+def _shown(part: Expression) -> str:
+    return str(part.toString())
 
 
 def _refusal(what: str, why: str, hint: str) -> UnsupportedQueryError:

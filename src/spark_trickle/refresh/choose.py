@@ -51,7 +51,7 @@ class Facts:
 def choose_action(facts: Facts) -> Decision:
     """Hard rules first, then cost."""
     if facts.first_fill:
-        return Decision(Action.FULL, "first fill")
+        return Decision(Action.FULL, "it is filled for the first time")
     if facts.rebuild_reason:
         return Decision(Action.REINITIALIZE, facts.rebuild_reason)
     if not facts.changed:

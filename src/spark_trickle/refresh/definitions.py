@@ -12,8 +12,9 @@ from spark_trickle.catalog import StreamTable
 from spark_trickle.catalyst.analyze import analyze_frame, analyze_text
 from spark_trickle.catalyst.definition import Definition, define
 from spark_trickle.catalyst.plan import Plan, Planner
-from spark_trickle.catalyst.sessions import session_for
+from spark_trickle.catalyst.sessions import meaning_of, session_for
 from spark_trickle.catalyst.views import view_texts
+from spark_trickle.catalyst.volatile import refuse_clock_literals
 from spark_trickle.errors import QueryError, StateError
 from spark_trickle.names import shown
 from spark_trickle.storage.tables import DeltaTables
@@ -33,7 +34,7 @@ class Prepared:
 class _Kept:
     prepared: Prepared
     query: str
-    sources: tuple[tuple[str, str, str], ...]
+    sources: tuple[tuple[str, str, str, str], ...]
     views: tuple[tuple[str, str], ...]
 
 
@@ -53,13 +54,18 @@ class Definitions:
 
     def of_frame(self, frame: DataFrame) -> tuple[Prepared, Plan]:
         """A DataFrame's definition, and the plan to remember it by."""
-        planner = Planner(frame.sparkSession)
-        plan = analyze_frame(planner, frame)
+        plan = analyze_frame(Planner(frame.sparkSession), frame)
+        planner = self._planner_like(frame.sparkSession)
         return Prepared(planner, define(planner, plan)), plan
 
-    def remember_frame(self, stream_table_id: str, plan: Plan) -> None:
-        """A DataFrame has no text: its plan lives as long as this process."""
-        self._frames[stream_table_id] = plan
+    def remember_frame(self, stream_table_id: str, plan: Plan | None) -> None:
+        """A DataFrame has no text: its plan lives as long as this process. None: defined by text."""
+        self.forget(stream_table_id)
+        if plan is not None:
+            self._frames[stream_table_id] = plan
+
+    def remembered_frame(self, stream_table_id: str) -> Plan | None:
+        return self._frames.get(stream_table_id)
 
     def forget(self, stream_table_id: str) -> None:
         self._kept.pop(stream_table_id, None)
@@ -76,7 +82,7 @@ class Definitions:
         planner, plan = self._analyzed(table.query, settings, table.catalog_name, table.database_name)
         prepared = Prepared(planner, define(planner, plan))
         views = tuple(sorted(view_texts(planner, plan).items()))
-        self._kept[table.id] = _Kept(prepared, table.query, self._schemas(prepared.definition), views)
+        self._kept[table.id] = _Kept(prepared, table.query, self._schemas(prepared), views)
         return prepared
 
     def _analyzed(
@@ -84,6 +90,7 @@ class Definitions:
     ) -> tuple[Planner, Plan]:
         """The analyzed text. A table unknown to Spark may have been created by another process meanwhile."""
         try:
+            refuse_clock_literals(query)
             planner = Planner(session_for(self._spark, settings, catalog, database))
             return planner, analyze_text(planner, query)
         except (QueryError, PySparkException) as error:
@@ -101,17 +108,21 @@ class Definitions:
                 hint="Define it by SQL text, or create it again in this process with or_replace=True.",
                 code="DATAFRAME_OF_ANOTHER_PROCESS",
             )
-        planner = Planner(self._spark)
+        planner = self._planner_like(self._spark)
         return Prepared(planner, define(planner, plan))
 
-    def _unchanged(self, kept: _Kept) -> bool:
-        definition = kept.prepared.definition
-        views = tuple((name, kept.prepared.planner.view_text(name)) for name, _ in kept.views)
-        return views == kept.views and self._schemas(definition) == kept.sources
+    def _planner_like(self, spark: SparkSession) -> Planner:
+        """A planner in a session of its own that means the same as the given one."""
+        namespace = spark.catalog.currentCatalog(), spark.catalog.currentDatabase()
+        return Planner(session_for(spark, meaning_of(spark), *namespace))
 
-    def _schemas(self, definition: Definition) -> tuple[tuple[str, str, str], ...]:
-        """Name, identity and schema of every source: what the analyzer has seen of them."""
+    def _unchanged(self, kept: _Kept) -> bool:
+        views = tuple((name, kept.prepared.planner.view_text(name)) for name, _ in kept.views)
+        return views == kept.views and self._schemas(kept.prepared) == kept.sources
+
+    def _schemas(self, prepared: Prepared) -> tuple[tuple[str, str, str, str], ...]:
+        """Name, place, identity and schema of every source: what the analyzer has seen of them."""
         return tuple(
-            (name, *self._tables.identity_and_schema(source.location))
-            for name, source in sorted(definition.sources.items())
+            (name, prepared.planner.table_location(name), *self._tables.identity_and_schema(source.location))
+            for name, source in sorted(prepared.definition.sources.items())
         )

@@ -26,6 +26,7 @@ class Interval:
     new: Frontier
     old: Frontier | None
     changed: tuple[str, ...]
+    disagreement: str = ""
     problem: str = ""
     """Why the old versions cannot be continued from."""
     old_snapshots: Mapping[str, Snapshot] = field(default_factory=dict)
@@ -50,24 +51,24 @@ def measure_interval(
     runtime: Runtime,
 ) -> Interval:
     """From the table's frontier to the pinned versions."""
-    new = _new_frontier(table, definition, pins, upstream)
+    new, mixed = _new_frontier(table, definition, pins, upstream)
     old = table.frontier
     if old is None:
-        return Interval(new, None, tuple(sorted(new.inputs)))
+        return Interval(new, None, tuple(sorted(new.inputs)), mixed)
     replaced = [n for n, v in new.inputs.items() if n in old.inputs and old.inputs[n].table_id != v.table_id]
     if replaced or set(old.inputs) != set(new.inputs):
         names = ", ".join(f"`{shown(n)}`" for n in sorted(replaced)) or "the set of sources"
         return Interval(
-            new, old, (), f"{names} was replaced by another table" if replaced else f"{names} changed"
+            new, old, (), mixed, f"{names} was replaced by another table" if replaced else f"{names} changed"
         )
     moved = [n for n, v in new.inputs.items() if old.inputs[n].version != v.version]
     changed = tuple(sorted(n for n in moved if _has_data(n, old, new, definition, runtime)))
     try:
         before = {n: runtime.tables.snapshot(definition.sources[n].location, old.inputs[n]) for n in changed}
     except VersionUnavailable as gone:
-        return Interval(new, old, changed, f"the version read last cannot be read any more: {gone}")
+        return Interval(new, old, changed, mixed, f"the version read last cannot be read any more: {gone}")
     after = {n: runtime.tables.snapshot(definition.sources[n].location, new.inputs[n]) for n in changed}
-    return Interval(new, old, changed, "", before, after)
+    return Interval(new, old, changed, mixed, "", before, after)
 
 
 def facts_of(
@@ -99,16 +100,27 @@ def facts_of(
     )
 
 
+def check_agreement(table: StreamTable, interval: Interval) -> None:
+    """Every path to a base table must have read the same version of it."""
+    if interval.disagreement:
+        raise RefreshError(
+            f"`{shown(table.name)}` would mix {interval.disagreement}.",
+            hint="A stream table above it is suspended or failed; resume and refresh it first.",
+            code="VERSIONS_DISAGREE",
+        )
+
+
 def _new_frontier(
     table: StreamTable, definition: Definition, pins: Pins, upstream: Mapping[str, StreamTable]
-) -> Frontier:
+) -> tuple[Frontier, str]:
+    """What the refresh would have read, and which base versions do not agree, if any."""
     inputs: dict[str, SourceVersion] = {}
-    bases: dict[str, SourceVersion] = {}
+    paths: list[Mapping[str, SourceVersion]] = []
     for name in definition.sources:
         source = upstream.get(name)
         if source is None:
             inputs[name] = pins[name]
-            _agree(table, bases, {name: pins[name]})
+            paths.append({name: pins[name]})
         elif source.frontier is None or source.table_version is None:
             raise RefreshError(
                 f"`{shown(name)}` has not been filled yet, so `{shown(table.name)}` cannot read it.",
@@ -117,19 +129,15 @@ def _new_frontier(
             )
         else:
             inputs[name] = SourceVersion(source.table_id, source.table_version)
-            _agree(table, bases, source.frontier.bases)
-    return Frontier(inputs, bases)
-
-
-def _agree(table: StreamTable, bases: dict[str, SourceVersion], more: Mapping[str, SourceVersion]) -> None:
-    """Every path to a base table must have read the same version of it."""
-    for name, version in more.items():
-        if bases.setdefault(name, version) != version:
-            raise RefreshError(
-                f"`{shown(table.name)}` would mix versions {bases[name].version} and {version.version} of `{shown(name)}`.",
-                hint="A stream table above it is suspended or failed; resume and refresh it first.",
-                code="VERSIONS_DISAGREE",
-            )
+            paths.append(source.frontier.bases)
+    bases: dict[str, SourceVersion] = {}
+    disagreement = ""
+    for path in paths:
+        for name, version in path.items():
+            known = bases.setdefault(name, version)
+            if known != version:
+                disagreement = f"versions {known.version} and {version.version} of `{shown(name)}`"
+    return Frontier(inputs, bases), disagreement
 
 
 def _has_data(name: str, old: Frontier, new: Frontier, definition: Definition, runtime: Runtime) -> bool:

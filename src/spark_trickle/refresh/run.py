@@ -17,7 +17,7 @@ from spark_trickle.names import parse_name, shown
 from spark_trickle.refresh.choose import Action, Decision, choose_action
 from spark_trickle.refresh.compute import Computation, layout_of
 from spark_trickle.refresh.definitions import Prepared
-from spark_trickle.refresh.interval import Interval, Pins, facts_of, measure_interval
+from spark_trickle.refresh.interval import Interval, Pins, check_agreement, facts_of, measure_interval
 from spark_trickle.refresh.recover import recover
 from spark_trickle.refresh.results import RefreshResult
 from spark_trickle.refresh.runtime import Runtime, lease_on, owner_name
@@ -61,7 +61,7 @@ def refresh_table(
                 catalog.refreshes.finish(row.id, status="SKIPPED", action="SKIP", reason=reason)
             seconds = time.monotonic() - start
             return RefreshResult(
-                name, Action.SKIP, reason, 0, 0, table.table_version, table.frontier, seconds
+                shown(name), Action.SKIP, reason, 0, 0, table.table_version, table.frontier, seconds
             )
         return _refresh(_find(name, runtime), pins, upstream, runtime)
 
@@ -80,6 +80,7 @@ def _refresh(
         with steps.step("measure"):
             prepared = runtime.definitions.of(table)
             interval = measure_interval(table, prepared.definition, pins, upstream, runtime)
+            check_agreement(table, interval)
         with steps.step("decide"):
             decision = choose_action(
                 facts_of(table, prepared.definition, interval, state.foreign_write, runtime)

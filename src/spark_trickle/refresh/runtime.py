@@ -6,7 +6,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from spark_trickle.catalog import Catalog
 from spark_trickle.clock import Clock, system_clock
 from spark_trickle.config import Settings
+from spark_trickle.errors import TrickleError
 from spark_trickle.refresh.definitions import Definitions
 from spark_trickle.storage.tables import DeltaTables
 
@@ -97,7 +98,8 @@ def lease_on(runtime: Runtime, stream_table_id: str) -> Iterator[str | None]:
 
     def renew() -> None:
         while not stop.wait(seconds / 3):
-            with runtime.catalog.begin() as catalog:
+            # A catalog out of reach for a moment must not end the renewals; the transaction number guards the rest.
+            with suppress(TrickleError), runtime.catalog.begin() as catalog:
                 catalog.leases.renew(name, owner, seconds)
 
     thread = threading.Thread(target=renew, name=f"lease {stream_table_id}", daemon=True)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from spark_trickle.catalog import StreamTable
 from spark_trickle.errors import RefreshError, StateError, TrickleError
+from spark_trickle.frontier import SourceVersion
 from spark_trickle.graph.dependencies import Dependencies
 from spark_trickle.names import shown
 from spark_trickle.refresh.choose import Action
-from spark_trickle.refresh.interval import pin_bases
+from spark_trickle.refresh.interval import Pins, pin_bases
 from spark_trickle.refresh.results import RefreshResult
 from spark_trickle.refresh.run import record_failure, refresh_table
 from spark_trickle.refresh.runtime import Runtime
@@ -42,7 +45,8 @@ def refresh_with_upstream(name: str, runtime: Runtime) -> list[RefreshResult]:
         if table != name and tables[table].status == "SUSPENDED":
             continue
         try:
-            result = refresh_table(table, pins, _current(runtime), runtime)
+            current = _current(runtime)
+            result = refresh_table(table, _never_back(pins, current), current, runtime)
         except TrickleError as error:
             if table == name:
                 raise
@@ -59,6 +63,17 @@ def refresh_with_upstream(name: str, runtime: Runtime) -> list[RefreshResult]:
             )
         results.append(result)
     return results
+
+
+def _never_back(pins: Pins, tables: Mapping[str, StreamTable]) -> dict[str, SourceVersion]:
+    """The pinned versions, or newer ones that another process's refresh has already taken in."""
+    newest = dict(pins)
+    for table in tables.values():
+        for name, version in (table.frontier.bases if table.frontier else {}).items():
+            pinned = newest.get(name)
+            if pinned and pinned.table_id == version.table_id and pinned.version < version.version:
+                newest[name] = version
+    return newest
 
 
 def _current(runtime: Runtime) -> dict[str, StreamTable]:

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
 from spark_trickle.catalyst.identity import encode
 from spark_trickle.catalyst.plan import WEIGHT, items, kind_of
 from spark_trickle.errors import IntegrityError, RefreshError
+from spark_trickle.names import quote
 from spark_trickle.storage.commits import Stamp
 from spark_trickle.storage.layout import Layout
 from spark_trickle.storage.tables import DeltaTables, Snapshot
@@ -57,6 +58,10 @@ def overwrite(tables: DeltaTables, location: str, layout: Layout, rows: DataFram
     packed = layout.pack(rows)
     if tables.rows(before).dtypes == packed.dtypes:
         return _replace_files(tables, before, packed, stamp)
+    mapping = "delta.columnMapping.mode"
+    if mapping in layout.properties and before.setting(mapping) != layout.properties[mapping]:
+        mode = layout.properties[mapping]
+        tables.spark.sql(f"ALTER TABLE delta.{quote(location)} SET TBLPROPERTIES ('{mapping}' = '{mode}')")
     try:
         (
             packed.write.format("delta")
@@ -96,7 +101,8 @@ def add_change(
     stamp = replace(stamp, rows_inserted=inserted, rows_deleted=deleted)
     transaction = _begin(tables, snapshot, stamp)
     actions = _removals(tables, snapshot, layout, change, deleted) if deleted else []
-    actions += _additions(transaction, layout, change, inserted + deleted)
+    feed = snapshot.setting("delta.enableChangeDataFeed") == "true"
+    actions += _additions(transaction, layout, change, inserted + deleted, feed=feed)
     version = _commit(tables, transaction, snapshot, actions, stamp)
     return Written(version, inserted, deleted)
 
@@ -275,8 +281,11 @@ def _files_by_url(tables: DeltaTables, snapshot: Snapshot) -> dict[str, Any]:
 # Adding rows
 
 
-def _additions(transaction: Any, layout: Layout, change: DataFrame, rows: int) -> list[Any]:
-    """New rows as table data and as change rows, removed rows as change rows, in one job."""
+def _additions(transaction: Any, layout: Layout, change: DataFrame, rows: int, *, feed: bool) -> list[Any]:
+    """New rows as table data and as change rows, removed rows as change rows, in one job.
+
+    Somebody may have switched the table's change feed off; then change rows would become table data.
+    """
     kind = "_change_type"
     added = F.flatten(
         F.array_repeat(F.array(F.lit(None).cast("string"), F.lit("insert")), F.col(WEIGHT).cast("int"))
@@ -286,6 +295,8 @@ def _additions(transaction: Any, layout: Layout, change: DataFrame, rows: int) -
     kinds = F.explode(F.when(F.col(WEIGHT) > 0, added).otherwise(removed)).alias(kind)
     columns = [F.col(f"`{f.name}`") for f in layout.schema.fields]
     frame = packed.select(*columns, kinds)
+    if not feed:
+        frame = frame.where(F.col(kind).isNull()).drop(kind)
     if rows <= _ONE_FILE_ROWS:
         frame = frame.coalesce(1)
     return items(transaction.writeFiles(frame._jdf))

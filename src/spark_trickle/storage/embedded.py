@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,11 +46,13 @@ def start_session(home: Path) -> SparkSession:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.scheduler.mode": "FAIR",
+        # CREATE TABLE without USING makes a table that can be a source.
+        "spark.sql.sources.default": "delta",
         "spark.log.level": "ERROR",
     }
     for name, value in settings.items():
         builder = builder.config(name, value)
-    with _stderr_to(home / "spark.log"):
+    with _stderr_to(home / "spark.log"), _interrupts_deferred():
         try:
             spark = builder.getOrCreate()
         except Exception as error:
@@ -97,6 +101,22 @@ def quiet() -> None:
     """PySpark logs every refused query as JSON; we translate those errors ourselves."""
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
+
+
+@contextmanager
+def _interrupts_deferred() -> Iterator[None]:
+    """Ctrl-C while the JVM starts would leave it running without us: it is heard when Spark is up."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _frame: heard.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if heard:
+        raise KeyboardInterrupt
 
 
 @contextmanager
