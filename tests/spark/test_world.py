@@ -33,12 +33,11 @@ def checked(trickle: Trickle, query: str = QUERY) -> Checked:
             "RESTORE TABLE t TO VERSION AS OF 1",
             "INSERT INTO t VALUES (5,'c',1)",
         ],
-        ["CREATE OR REPLACE TABLE t USING delta AS SELECT 7 AS id, 'q' AS k, 70 AS v"],
         ["UPDATE t SET k = 'b' WHERE id = 1", "OPTIMIZE t", "DELETE FROM t WHERE id = 3"],
         ["ALTER TABLE t ADD COLUMN extra STRING", "INSERT INTO t VALUES (6,'a',1,'x')"],
         ["MERGE INTO t USING (SELECT 2 AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = 21"],
     ],
-    ids=["truncate", "overwrite", "restore", "replace", "optimize", "add_column", "merge"],
+    ids=["truncate", "overwrite", "restore", "optimize", "add_column", "merge"],
 )
 def test_a_rewritten_source_is_a_change_like_any_other(
     trickle: Trickle, database: str, statements: list[str]
@@ -65,6 +64,13 @@ def test_optimize_and_properties_are_no_data(trickle: Trickle, database: str) ->
     trickle.sql("OPTIMIZE t")
     trickle.sql("ALTER TABLE t SET TBLPROPERTIES ('a' = 'b')")
     under_test.refresh(Action.NO_DATA)
+
+
+def test_create_or_replace_gives_a_source_a_new_identity(trickle: Trickle, database: str) -> None:
+    table(trickle)
+    under_test = checked(trickle)
+    trickle.sql("CREATE OR REPLACE TABLE t USING delta AS SELECT 7 AS id, 'q' AS k, 70 AS v")
+    assert "replaced" in under_test.refresh(Action.REINITIALIZE).reason
 
 
 def test_drop_and_create_under_the_same_name_rebuilds(trickle: Trickle, database: str) -> None:

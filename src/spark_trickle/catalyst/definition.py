@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pyspark.sql.types import NullType, StructField, StructType
 
-from spark_trickle.algebra.relations import Column, Operator, Relation, Scan, Whole
+from spark_trickle.algebra.relations import Column, Operator, Relation, RowWise, Scan, Whole
 from spark_trickle.algebra.traverse import scans_of, walk
 from spark_trickle.catalyst.analyze import all_plans
 from spark_trickle.catalyst.classify import Classifier, used_columns
@@ -124,12 +124,19 @@ def _fingerprint(relation: Relation) -> str:
         if isinstance(node, Scan):
             columns = ", ".join(f"{c.name} {c.type}" for c in node.columns)
             lines.append(f"{node.source}({columns})")
-        else:
+        elif not _only_drops_columns(node):
             lines.append(f"{type(node).__name__} {_constant_data(node)}{node.operator.label}")
     lines += [f"{c.name} {c.type}" for c in relation.columns]
     numbers: dict[str, str] = {}
     text = re.sub(r"#\d+L?", lambda m: numbers.setdefault(m[0], f"#{len(numbers)}"), "\n".join(lines))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _only_drops_columns(node: Relation) -> bool:
+    """Such a projection comes and goes with columns of a source that the query does not use."""
+    passes = node.operator.passes
+    plain = isinstance(node, RowWise) and kind_of(node.operator.payload) == "Project"
+    return plain and all(passes.get(c.id) == c.id for c in node.columns)
 
 
 def _constant_data(node: Relation) -> str:

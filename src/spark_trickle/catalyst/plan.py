@@ -62,22 +62,22 @@ class Planner:
 
     def view_text(self, name: str) -> str:
         """The text of a view as the session's catalog has it now; empty when there is none."""
-        state = self.session.sessionState()
-        identifier = state.sqlParser().parseTableIdentifier(name)
-        if not state.catalog().tableExists(identifier):
-            return ""
-        text = state.catalog().getTableMetadata(identifier).viewText()
-        return str(text.get()) if text.isDefined() else ""
+        table = self._catalog_entry(name)
+        return "" if table is None or table.viewText().isEmpty() else str(table.viewText().get())
 
     def table_location(self, name: str) -> str:
         """Where a named table lies now; empty for a table that has no name or is not there."""
-        if name.startswith("delta."):
-            return ""
+        table = None if name.startswith("delta.") else self._catalog_entry(name)
+        return "" if table is None else str(table.location().toString())
+
+    def _catalog_entry(self, name: str) -> Any:
         state = self.session.sessionState()
-        identifier = state.sqlParser().parseTableIdentifier(name)
-        if not state.catalog().tableExists(identifier):
-            return ""
-        return str(state.catalog().getTableMetadata(identifier).location().toString())
+        *space, table = items(state.sqlParser().parseMultipartIdentifier(name))
+        identifier = self.jvm.org.apache.spark.sql.catalyst.TableIdentifier(
+            table, *(self.jvm.scala.Option.apply(part) for part in reversed(space))
+        )
+        catalog = state.catalog()
+        return catalog.getTableMetadata(identifier) if catalog.tableExists(identifier) else None
 
     # Building
 
