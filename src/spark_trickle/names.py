@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -66,6 +67,15 @@ def parse_name(text: str, catalog: str = "spark_catalog", database: str = "defau
     if len(parts) == 2:
         full = [catalog, *parts]
     return TableName(full[0].lower(), full[1].lower(), full[2].lower())
+
+
+def check_new_name(name: TableName) -> None:
+    """Spark's session catalog takes letters, digits and `_` in the names of new tables."""
+    for part in (name.database, name.table):
+        if not re.fullmatch(r"[a-z0-9_]+", part):
+            raise TableNameError(
+                f"`{part}` cannot be the name of a new table.", hint="Use letters, digits and `_` only."
+            )
 
 
 def shown(name: str) -> str:

@@ -3,7 +3,15 @@
 import pytest
 
 from spark_trickle.errors import TableNameError
-from spark_trickle.names import TableName, did_you_mean, parse_name, quote, split_identifier
+from spark_trickle.names import (
+    TableName,
+    check_new_name,
+    did_you_mean,
+    parse_name,
+    quote,
+    shown,
+    split_identifier,
+)
 
 
 @pytest.mark.parametrize(
@@ -115,3 +123,15 @@ def test_the_closest_known_name_is_suggested() -> None:
     assert did_you_mean("ordrs", ["orders", "customers"]) == "Did you mean `orders`?"
     assert did_you_mean("weather", iter(["orders", "customers"])) == ""
     assert did_you_mean("weather", []) == ""
+
+
+@pytest.mark.parametrize("name", ["`my table`", "`a.b`", "db.`ü`", "`a-b`.x"])
+def test_a_new_table_takes_only_letters_digits_and_underscores(name: str) -> None:
+    with pytest.raises(TableNameError):
+        check_new_name(parse_name(name))
+    check_new_name(parse_name("db.orders_2"))
+
+
+def test_names_are_shown_as_people_say_them() -> None:
+    assert shown("spark_catalog.default.orders") == "orders"
+    assert shown("delta.`/data/x`") == "delta.`/data/x`"

@@ -58,6 +58,9 @@ NAMES: dict[str, tuple[Any, str]] = {
     "unclosed backtick": ("bad.`x", "INVALID_NAME"),
     "slash": ("bad.`a/b`", "INVALID_NAME"),
     "reserved": ("bad.__st_mine", "INVALID_NAME"),
+    "space": ("bad.`my table`", "INVALID_NAME"),
+    "dot": ("bad.`a.b`", "INVALID_NAME"),
+    "backtick": ("bad.`a``b`", "INVALID_NAME"),
     "empty": ("", "INVALID_NAME"),
     "not text": (7, "INVALID_NAME"),
     "taken by a table": ("bad.t", "NAME_TAKEN"),
@@ -166,10 +169,10 @@ def test_a_missing_refresh_cannot_be_verified(bad: Trickle) -> None:
     assert caught.value.code == "UNKNOWN_REFRESH"
 
 
-def test_names_with_dots_spaces_and_backticks_work(bad: Trickle) -> None:
-    bad.create_stream_table("bad.`my table-1`", "SELECT id AS `a b`, COUNT(*) FROM bad.t GROUP BY id")
-    assert bad.verify("bad.`my table-1`").equal
-    bad.drop_stream_table("bad.`my table-1`")
+def test_columns_may_have_any_name(bad: Trickle) -> None:
+    bad.create_stream_table("bad.odd", "SELECT id AS `a b`, COUNT(*) FROM bad.t GROUP BY id")
+    assert bad.verify("bad.odd").equal
+    bad.drop_stream_table("bad.odd")
 
 
 def test_a_session_without_delta_is_refused(bad: Trickle) -> None:

@@ -13,7 +13,7 @@ from spark_trickle.catalyst.sessions import meaning_of
 from spark_trickle.errors import DefinitionError, StateError, TableNameError, UnsupportedQueryError
 from spark_trickle.frontier import Frontier
 from spark_trickle.graph.dependencies import Dependencies
-from spark_trickle.names import TableName, parse_name, shown
+from spark_trickle.names import TableName, check_new_name, parse_name, shown
 from spark_trickle.refresh.compute import layout_of
 from spark_trickle.refresh.definitions import Prepared
 from spark_trickle.refresh.results import RefreshResult
@@ -37,6 +37,7 @@ class Request:
 def create(request: Request, runtime: Runtime, replacing: StreamTable | None) -> RefreshResult | None:
     """Understand the query, create the table, register it, fill it."""
     name = str(request.name)
+    check_new_name(request.name)
     check_database(runtime.spark, request.name)
     if replacing is None and table_exists(runtime.spark, request.name):
         raise TableNameError(

@@ -21,7 +21,6 @@ from pyspark.sql.types import (
 )
 
 from spark_trickle.catalyst.plan import WEIGHT
-from spark_trickle.names import quote
 
 
 def net(frame: DataFrame) -> DataFrame:
@@ -75,10 +74,7 @@ def encode(column: Column, data_type: DataType) -> Column:
         case ArrayType(elementType=element):
             return F.transform(column, lambda item: encode(item, element))
         case StructType(fields=fields):
-            parts = [
-                encode(column.getField(quote(f.name)), f.dataType).alias(f"f{i}")
-                for i, f in enumerate(fields)
-            ]
+            parts = [encode(column.getField(f.name), f.dataType).alias(f"f{i}") for i, f in enumerate(fields)]
             return F.when(column.isNotNull(), F.struct(*parts))
         case VariantType():
             return F.when(

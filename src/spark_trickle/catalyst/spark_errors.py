@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
 from spark_trickle.errors import QueryError, RefreshError, SetupError, TrickleError
@@ -30,31 +31,40 @@ DATA_ERRORS = ("DIVIDE_BY_ZERO", "ARITHMETIC_OVERFLOW", "CAST_INVALID_INPUT", "S
 
 
 def condition_of(error: BaseException) -> str:
-    """Spark's error condition, empty where there is none."""
-    if isinstance(error, PySparkException):
-        return error.getCondition() or ""
-    if isinstance(error, Py4JJavaError):
-        cause = error.java_exception
-        while cause is not None:
-            if hasattr(cause, "getCondition"):
-                try:
-                    return str(cause.getCondition() or "")
-                except Exception:  # noqa: S110 - not a Spark exception: look at its cause
-                    pass
-            cause = cause.getCause()
-    return ""
+    """Spark's error condition, empty where there is none; of an error wrapped in others, the innermost."""
+    conditions = [c for c, _ in _causes(error) if c]
+    return conditions[-1] if conditions else ""
 
 
 def sentence_of(error: BaseException) -> str:
     """The first sentence of Spark's message, without its code, its plan and its stack."""
-    if isinstance(error, Py4JJavaError):
-        text = str(error.java_exception.getMessage() or error.java_exception.getClass().getSimpleName())
-    else:
-        text = str(error)
+    causes = _causes(error)
+    text = next((m for c, m in reversed(causes) if c and m), causes[-1][1] if causes else str(error))
     text = re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", text.strip())
     text = text.split("\n")[0]
-    text = re.sub(r"\s*SQLSTATE: \w+.*$", "", text).strip()
+    text = re.sub(r"\s*SQLSTATE: \w+.*$", "", text).strip() or type(error).__name__
     return text if text.endswith((".", "?", "!")) else text + "."
+
+
+def _causes(error: BaseException) -> list[tuple[str, str]]:
+    """Condition and message of an error and of everything that caused it, outermost first."""
+    if isinstance(error, Py4JJavaError):
+        cause, found = error.java_exception, []
+    elif isinstance(error, PySparkException):
+        cause, found = getattr(error, "_origin", None), [(error.getCondition() or "", str(error))]
+    else:
+        return []
+    while cause is not None:
+        found.append((_condition(cause), str(cause.getMessage() or cause.getClass().getSimpleName())))
+        cause = cause.getCause()
+    return found
+
+
+def _condition(cause: Any) -> str:
+    try:
+        return str(cause.getCondition() or "")
+    except (Py4JError, TypeError):  # not one of Spark's own exceptions
+        return ""
 
 
 def query_error(error: BaseException) -> TrickleError:

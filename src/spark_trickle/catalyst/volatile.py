@@ -81,7 +81,7 @@ def _refuse_expression(part: Expression) -> None:
         raise _refusal(
             _shown(part), "is not deterministic", "Remove it, or declare your function deterministic."
         )
-    if kind == "FileSourceMetadataAttribute" or "_metadata" in _shown(part).split(".")[0:1]:
+    if kind == "AttributeReference" and part.metadata().contains("__metadata_col"):
         raise _refusal("_metadata", "tells how rows lie in files", "Remove it from the query.")
 
 
