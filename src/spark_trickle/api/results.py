@@ -16,8 +16,8 @@ STATUS = (
     "consecutive_errors", "last_error", "defined_by",
 )  # fmt: skip
 HISTORY = (
-    "id", "name", "status", "action", "reason", "rows_inserted", "rows_deleted", "version", "started_at",
-    "seconds", "error", "frontier",
+    "id", "name", "status", "action", "reason", "rows_changed", "rows_inserted", "rows_deleted", "version",
+    "started_at", "seconds", "error", "frontier",
 )  # fmt: skip
 GRAPH = ("source", "source_kind", "stream_table", "columns")
 
@@ -52,6 +52,7 @@ def history_frame(refreshes: list[Refresh], names: dict[str, str]) -> pd.DataFra
             r.status,
             r.action,
             r.reason,
+            r.rows_changed,
             r.rows_inserted,
             r.rows_deleted,
             r.version,

@@ -68,6 +68,8 @@ class Builder:
         self._keys: dict[int, Plan | None] = {}
         self._changes: dict[tuple[str, tuple[str, ...]], Plan | None] = {}
         self._held: list[DataFrame] = []
+        self.changed_rows = 0
+        """Netted change rows read from the sources so far."""
         self._alive: list[Node | KeysOf] = []
 
     def change(self, node: Node) -> DataFrame | None:
@@ -151,8 +153,15 @@ class Builder:
         if key not in self._changes:
             frame = self._reader.changes(scan.source, wanted)
             self._changes[key] = None if frame is None else self.hold(frame)
+            self.changed_rows += self._count(self._changes[key])
         plan = self._changes[key]
         return None if plan is None else Built(self._adopt(scan, plan, weighted=True), True)
+
+    def _count(self, plan: Plan | None) -> int:
+        if plan is None:
+            return 0
+        local = kind_of(plan) == "LocalRelation"
+        return self._planner.local_count(plan) if local else self._planner.frame(plan).count()
 
     def _adopt(self, scan: Scan, plan: Plan, weighted: bool) -> Plan:
         """The plan under the ids of the leaf it stands for; columns nobody reads are NULL."""

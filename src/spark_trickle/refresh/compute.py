@@ -61,6 +61,11 @@ class Computation:
     def __exit__(self, *_: object) -> None:
         self._builder.close()
 
+    @property
+    def changed_rows(self) -> int:
+        """Netted change rows read from the sources."""
+        return self._builder.changed_rows
+
     def query(self) -> DataFrame:
         """The whole answer at the new versions, flat."""
         rows = self._builder.rows(At(self._definition.relation, NEW))

@@ -36,6 +36,7 @@ class _Steps:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self.seconds: dict[str, float] = {}
+        self.changed_rows = 0
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
@@ -156,6 +157,7 @@ def _write_change(
         with steps.step("compute"):
             full = decision.action is Action.FULL
             change = computation.difference(stored) if full else computation.change(stored)
+            steps.changed_rows = computation.changed_rows
         if change is None:
             return None
         with steps.step("write"), write_lock(runtime.locks, table.id):
@@ -250,6 +252,7 @@ def _remember(
             reason=decision.reason,
             rows_inserted=written.rows_inserted if written else 0,
             rows_deleted=written.rows_deleted if written else 0,
+            rows_changed=steps.changed_rows,
             version=updated.table_version,
             frontier=interval.new,
             durations=dict(steps.seconds),
