@@ -19,8 +19,8 @@ demo: install          ## the tour: two tables, three stream tables, a change, a
 	@$(BIN)/python examples/demo.py
 
 test: install          ## pure tests first, then those with Spark
-	$(BIN)/python -m pytest tests/pure
-	$(BIN)/python -m pytest tests/catalog tests/spark
+	$(BIN)/python -m pytest tests/pure tests/catalog
+	$(BIN)/python -m pytest tests/spark -n 2
 
 check: install         ## format, lint, types, layers
 	$(BIN)/ruff format --check .

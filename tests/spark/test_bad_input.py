@@ -48,7 +48,7 @@ QUERIES: dict[str, tuple[str, str]] = {
     "parquet source": ("SELECT a FROM bad.plain", "NOT_A_DELTA_TABLE"),
     "temporary view": ("SELECT * FROM temporary", "TABLE_OR_VIEW_NOT_FOUND"),
     "reads itself": ("SELECT * FROM bad.broken", "TABLE_OR_VIEW_NOT_FOUND"),
-    "interval column": ("SELECT make_interval(1, 2) AS i FROM bad.t", "DELTA_UNSUPPORTED_DATA_TYPES"),
+    "interval column": ("SELECT make_interval(1, 2) AS i FROM bad.t", "UNSUPPORTED_TYPE"),
     "data error while filling": ("SELECT 1 / (id - id) AS x FROM bad.t", "DIVIDE_BY_ZERO"),
 }
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql.types import NullType, StructField, StructType
+from pyspark.sql.types import CalendarIntervalType, NullType, StructField, StructType
 
 from spark_trickle.algebra.relations import Column, Operator, Relation, RowWise, Scan, Whole
 from spark_trickle.algebra.traverse import scans_of, walk
@@ -108,6 +108,12 @@ def _check_columns(schema: StructType) -> None:
                 f"The column name `{field.name}` starts with `{PREFIX}`, which is reserved.",
                 hint="Rename it with AS.",
                 code="RESERVED_COLUMN",
+            )
+        if "interval" in field.dataType.typeName() or isinstance(field.dataType, CalendarIntervalType):
+            raise DefinitionError(
+                f"The column `{field.name}` is an interval, which Delta cannot store.",
+                hint=f"Store it as text or as a number: CAST({field.name} AS STRING).",
+                code="UNSUPPORTED_TYPE",
             )
         if isinstance(field.dataType, NullType):
             raise DefinitionError(
