@@ -18,7 +18,13 @@ $(STAMP): pyproject.toml requirements-dev.txt
 demo: install          ## the tour: two tables, three stream tables, a change, a refresh, a proof
 	@$(BIN)/python examples/demo.py
 
-test: install          ## pure tests first, then those with Spark
+# Spark's first start downloads Delta's jars; two processes must not do that at the same time.
+.venv/.jars: $(STAMP)
+	@echo "Downloading Delta's jars (once)…"
+	@$(BIN)/trickle --home .venv/.first-start sql "SELECT 1" > /dev/null
+	@touch $@
+
+test: install .venv/.jars  ## pure tests first, then those with Spark
 	$(BIN)/python -m pytest tests/pure tests/catalog
 	$(BIN)/python -m pytest tests/spark -n 2
 
