@@ -22,8 +22,7 @@ TUNING = {
 
 def start(home: Path) -> SparkSession:
     os.environ.setdefault("TRICKLE_MASTER", "local[2]")
-    # Short runs never repay the optimising compiler; on two cores it competes with the tests.
-    os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:+UseSerialGC")
     spark = start_session(home)
     for name, value in TUNING.items():
         spark.conf.set(name, value)

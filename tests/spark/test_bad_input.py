@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.fixture(scope="module")
-def bad(trickle: Trickle) -> Trickle:
+def bad(trickle: Trickle) -> Iterator[Trickle]:
     trickle.sql("CREATE DATABASE bad")
     trickle.sql("CREATE TABLE bad.t (id INT, v INT) USING delta")
     trickle.sql("INSERT INTO bad.t VALUES (1, 1)")
@@ -94,7 +95,8 @@ def bad(trickle: Trickle) -> Trickle:
     trickle.sql("CREATE VIEW bad.seen AS SELECT id FROM bad.t")
     trickle.sql("CREATE TEMPORARY VIEW temporary AS SELECT 1 AS a")
     trickle.create_stream_table("bad.good", "SELECT id FROM bad.t")
-    return trickle
+    yield trickle
+    trickle.sql("DROP VIEW temporary")
 
 
 def refused(trickle: Trickle, name: Any, query: Any, **options: Any) -> TrickleError:
