@@ -23,6 +23,9 @@ class Settings:
     local_change_rows: int = 20_000
     """Changes and key sets up to this many rows are held by the driver; larger ones stay distributed."""
 
+    volatile_function_policy: str = "reject"
+    """What becomes of queries with `rand()` and the like: reject, warn (recompute) or allow."""
+
     def __post_init__(self) -> None:
         if not 0 < self.full_refresh_threshold <= 1:
             raise _invalid("full_refresh_threshold", self.full_refresh_threshold, "above 0 and at most 1")
@@ -32,6 +35,9 @@ class Settings:
             raise _invalid("lease_seconds", self.lease_seconds, "at least 1")
         if self.local_change_rows < 1:
             raise _invalid("local_change_rows", self.local_change_rows, "at least 1")
+        if self.volatile_function_policy not in {"reject", "warn", "allow"}:
+            policy = self.volatile_function_policy
+            raise _invalid("volatile_function_policy", policy, "reject, warn or allow")
 
 
 def _invalid(name: str, value: object, expected: str) -> DefinitionError:

@@ -4,7 +4,7 @@ A bag is a Counter of rows. A change is the same with signed weights. The payloa
 
 RowWise              row → rows
 InnerJoin, LookupJoin  a `Join`: its kind and its condition on (left row, right row)
-PerKey, Whole, Loop  list of bags → bag
+PerKey, Whole, Top, Loop  list of bags → bag
 """
 
 from collections import Counter
@@ -30,6 +30,7 @@ from spark_trickle.algebra.relations import (
     Scan,
     Signed,
     Sum,
+    Top,
     Version,
     Whole,
 )
@@ -106,6 +107,8 @@ class Interpreter:
                 for row, weight in self.evaluate(left, version).items():
                     for out, count in look_up(node, row, rows).items():
                         result[out] += weight * count
+            case Top(child=child):
+                return node.operator.payload([self._bag(child, version)])
             case PerKey(children=children) | Whole(children=children) | Loop(children=children):
                 return node.operator.payload([self._bag(child, version) for child in children])
             case Changes(scan=scan):

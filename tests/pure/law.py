@@ -1,14 +1,16 @@
 """The law: the change of a query is its new answer minus its old answer, and applying it gives the new answer."""
 
 from collections import Counter
+from collections.abc import Set
+from dataclasses import replace
 
 from spark_trickle.algebra import restrict
-from spark_trickle.algebra.relations import NEW, OLD, At, Matching, Relation
+from spark_trickle.algebra.relations import NEW, OLD, At, Matching, Node, Relation, Scan
 from spark_trickle.algebra.repeatable import repeatability
 from spark_trickle.incremental import differentiate, maintain, prune
-from spark_trickle.incremental.maintain import ByKey, ByWeight, Maintenance
+from spark_trickle.incremental.maintain import ByKey, ByWeight, Iterate, Maintenance, TopRows
 from tests.pure.cases import Case
-from tests.pure.interpreter import Bag, Interpreter, add, minus, net, pick, places_of
+from tests.pure.interpreter import Bag, Database, Interpreter, add, minus, net, pick, places_of
 
 
 def difference(case: Case) -> Bag:
@@ -76,7 +78,47 @@ def apply(plan: Maintenance, case: Case, stored: Bag, pruner: prune.Pruner | Non
             result = Counter({row: n for row, n in stored.items() if pick(row, places) not in touched})
             add(result, run.evaluate(added))
             return result
+        case TopRows(top=top, change=change):
+            kept = pruner.node(change) if pruner else change
+            competing = Counter(run.evaluate(top.child, OLD))
+            add(competing, run.evaluate(kept) if kept else Counter())
+            return Interpreter(case.database | {"new": (net(competing),) * 2}).evaluate(
+                maintain._rebuild(case.plan, top, replace(top, child=Scan(top.columns, "new", top.operator))),
+                NEW,
+            )
+        case Iterate():
+            result = Counter(stored)
+            add(result, iterated(plan, case, stored, pruner is not None))
+            return net(result)
     return run.evaluate(plan.query)
+
+
+def iterated(plan: Iterate, case: Case, stored: Bag, pruned: bool) -> Bag:
+    """The change of a recursive query, derived step by step."""
+    itself = Counter()
+    places = places_of(case.plan, plan.places)
+    for row, n in stored.items():
+        itself[pick(row, places)] += n
+    found = change_with(
+        plan, [plan.base, plan.step], case.database, itself, itself, case.changed if pruned else None
+    )
+    now = {name: (new, new) for name, (_, new) in case.database.items()}
+    total: Bag = Counter()
+    while found:
+        add(total, found)
+        found = change_with(plan, [plan.step], now, Counter(), found, {plan.itself} if pruned else None)
+    return change_with(plan, [plan.result], now, Counter(), total, None)
+
+
+def change_with(
+    plan: Iterate, changes: list[Node], database: Database, before: Bag, after: Bag, changed: Set[str] | None
+) -> Bag:
+    run = Interpreter(database | {plan.itself: (before, after)})
+    result: Bag = Counter()
+    for change in changes:
+        kept = prune.Pruner(changed).node(change) if changed is not None else change
+        add(result, run.evaluate(kept) if kept else Counter())
+    return net(result)
 
 
 def certain(plan: Relation, bag: Bag) -> Bag:

@@ -98,9 +98,9 @@ def counted(partition: Sequence[int], _order: int) -> Callable[[list[Bag]], Bag]
     )
 
 
-def top(k: int) -> Callable[[list[Bag]], Bag]:
-    """ORDER BY every column LIMIT k."""
-    return lambda bags: Counter(sorted(bags[0].elements(), key=sortable)[:k])
+def top(limit: int, offset: int) -> Callable[[list[Bag]], Bag]:
+    """ORDER BY every column LIMIT … OFFSET …."""
+    return lambda bags: Counter(sorted(bags[0].elements(), key=sortable)[offset : offset + limit])
 
 
 def reachable(bags: list[Bag]) -> Bag:
@@ -111,6 +111,34 @@ def reachable(bags: list[Bag]) -> Bag:
         found = {(a, d) for a, b in found for c, d in edges if equal(b, c)} - paths
         paths |= found
     return Counter(paths)
+
+
+def started(row: Row) -> list[Row]:
+    return [(row[0], 0)]
+
+
+def edge(row: Row) -> list[Row]:
+    return [(row[0], row[-1])]
+
+
+def next_level(row: Row) -> list[Row]:
+    """From (node, level, first, last): the last node, one level further, up to the second."""
+    _node, level, _first, last = row
+    return [(last, level + 1)] if level < 2 else []
+
+
+def paths(bags: list[Bag]) -> Bag:
+    """Every path of at most two edges from a start: its end and its length."""
+    found, all_found = Counter(bags[0]), Counter(bags[0])
+    while found:
+        longer: Bag = Counter()
+        for (node, level), n in found.items():
+            for (first, last), m in bags[1].items():
+                if equal(node, first) and level < 2:
+                    longer[(last, level + 1)] += n * m
+        found = longer
+        all_found += longer
+    return all_found
 
 
 SET_OPERATIONS: dict[str, Callable[[list[Bag]], Bag]] = {

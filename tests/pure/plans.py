@@ -17,9 +17,11 @@ from spark_trickle.algebra.relations import (
     Loop,
     Operator,
     PerKey,
+    Recursion,
     Relation,
     RowWise,
     Scan,
+    Top,
     Whole,
 )
 from tests.pure import payloads
@@ -99,7 +101,7 @@ class Plans:
             computed = {"c": lambda _: 1, "x": lambda v: None if v is None else v // 2}
             return [tuple(computed.get(how, lambda v: v)(row[place]) for how, place in values)]
 
-        return RowWise(tuple(columns), child, Operator(run, "SELECT", passes, reads))
+        return RowWise(tuple(columns), child, Operator(run, "SELECT", passes, reads, keeps_rows=True))
 
     def filter(self, child: Relation) -> RowWise:
         column = self.rng.choice(child.columns)
@@ -263,22 +265,53 @@ class Plans:
         operator = Operator(payload, "WINDOW", same(child), {out.id: frozenset([*keys, order.id])})
         return PerKey((*child.columns, out), (child,), (keys,), operator)
 
-    def whole(self, child: Relation) -> Whole | Loop:
-        return self.rng.choice([self.overall, self.top, self.loop])(child)
+    def whole(self, child: Relation) -> Whole | Top | Loop:
+        return self.rng.choice([self.overall, self.top, self.closure, self.recursion])(child)
 
     def overall(self, child: Relation) -> Whole:
         columns, aggregates, reads, unrepeatable = self.aggregates(child)
         operator = Operator(payloads.overall(aggregates), "AGGREGATE", {}, reads, frozenset(), unrepeatable)
         return Whole(columns, (child,), operator, "an aggregate without keys reads everything")
 
-    def top(self, child: Relation) -> Whole:
-        operator = Operator(payloads.top(2), "LIMIT 2", same(child), decides=frozenset(same(child)))
-        return Whole(child.columns, (child,), operator, "a limit reads everything")
+    def top(self, child: Relation) -> Top:
+        limit, offset = self.rng.randint(0, 3), self.rng.choice([0, 0, 1])
+        operator = Operator(payloads.top(limit, offset), "LIMIT", same(child), decides=frozenset(same(child)))
+        return Top(child.columns, child, limit, offset, operator)
 
-    def loop(self, child: Relation) -> Loop:
+    def closure(self, child: Relation) -> Loop:
+        """A recursive query of which nothing more is known."""
         columns, inputs = (self.column("from"), self.column("to")), frozenset(same(child))
         reads = {c.id: inputs for c in columns}
-        return Loop(columns, (child,), Operator(payloads.reachable, "RECURSIVE", {}, reads, inputs))
+        operator = Operator(payloads.reachable, "RECURSIVE", {}, reads, inputs)
+        return Loop(columns, (child,), operator, None, "it compares with everything found so far")
+
+    def recursion(self, base: Relation) -> Loop:
+        """Nodes of a graph at most two edges away from those of the base, once for each path."""
+        edges = self.relation(1, 1)
+        columns, inner = (self.column("n"), self.column("level")), (self.column("n"), self.column("level"))
+        inputs = frozenset(same(base)) | frozenset(same(edges))
+        operator = Operator(payloads.paths, "RECURSIVE", {}, {c.id: inputs for c in columns}, inputs)
+        started = RowWise(
+            (self.column("n"), self.column("level")),
+            base,
+            Operator(payloads.started, "SELECT", decides=inputs),
+        )
+        itself = Scan(inner, "itself", Operator(None, "itself"))
+        first = self.column("first")
+        pair = RowWise(
+            (first, self.column("last")),
+            edges,
+            Operator(payloads.edge, "SELECT", decides=frozenset(same(edges))),
+        )
+        keys = ((inner[0].id, first.id),)
+        join = self.joined(itself, pair, "inner", [(inner[0], first)], [payloads.equal], "=")
+        met = InnerJoin((*inner, *pair.columns), itself, pair, keys, join)
+        step = RowWise(
+            (self.column("n"), self.column("level")),
+            met,
+            Operator(payloads.next_level, "SELECT", decides=frozenset(same(met))),
+        )
+        return Loop(columns, (started, pair), operator, Recursion(started, step, "itself"))
 
 
 KEYED = (payloads.equal, payloads.null_safe)

@@ -253,7 +253,7 @@ def test_an_error_as_json_is_one_document_on_stderr(trickle: Trickled, home: Pat
         (["create"], 2, "NAME"),
         (["create", "x", "--file", "missing.sql"], 2, "missing.sql"),
         (["create", "x"], 1, "--file"),
-        (["create", "x", "SELECT 1", "--file", "q.sql"], 1, "Both"),
+        (["create", "x", "SELECT 1", "--file", "q.sql"], 1, "one query"),
         (["create", "x", "--file", "latin.sql"], 1, "UTF-8"),
         (["create", "x", "SELECT 1", "--or-replace", "--if-not-exists"], 1, "exclude each other"),
         (["create", "x", "SELECT 1", "--schedule", "soon"], 1, "INVALID_SCHEDULE"),

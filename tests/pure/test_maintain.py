@@ -25,7 +25,7 @@ from spark_trickle.incremental.maintain import (
     ByKey,
     ByWeight,
     Recompute,
-    hidden_keys,
+    hidden_columns,
     maintain,
     recomputed_parts,
     visible_keys,
@@ -115,7 +115,7 @@ def test_columns_that_cannot_be_compared_are_no_keys() -> None:
     ("query", "reason"),
     [
         (select(count(orders()), COUNT), "an aggregate without keys reads everything"),
-        (recursion(orders()), "`reachable` is a recursive query"),
+        (recursion(orders()), "a recursive query is run again"),
         (
             where(totals(orders(), CUSTOMER, repeatable=False), TOTAL),
             "WHERE total > 0 depends on `total`, which two evaluations may compute differently",
@@ -141,9 +141,9 @@ def test_visible_keys_are_the_output_columns_that_carry_them() -> None:
 
 
 def test_keys_are_hidden_beside_unrepeatable_values_that_could_not_be_found_otherwise() -> None:
-    assert hidden_keys(totals(orders(), repeatable=False)) == (CUSTOMER.id,)
+    assert hidden_columns(totals(orders(), repeatable=False)) == (CUSTOMER.id,)
     two = replace(totals(orders(), CUSTOMER, repeatable=False), keys=((CUSTOMER.id, ID.id),))
-    assert hidden_keys(two) == (ID.id,)
+    assert hidden_columns(two) == (ID.id,)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_keys_are_hidden_beside_unrepeatable_values_that_could_not_be_found_othe
     ids=["repeatable", "visible", "rows differ", "two inputs", "no keys"],
 )
 def test_no_key_is_hidden_where_it_would_not_help(query: Relation) -> None:
-    assert hidden_keys(query) == ()
+    assert hidden_columns(query) == ()
 
 
 def test_recomputed_parts_are_those_that_read_a_source() -> None:

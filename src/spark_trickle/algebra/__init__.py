@@ -1,6 +1,6 @@
 """What a query means, as data. Pure: no Spark, no database.
 
-relations.py   the eight kinds of relation and the change nodes built from them
+relations.py   the nine kinds of relation and the change nodes built from them
 traverse.py    children, rebuilding, what lies below
 repeatable.py  which columns may differ between two evaluations of the same version
 restrict.py    push a key set down towards the scans

@@ -1,4 +1,4 @@
-"""The eight kinds of relation, and the change nodes that the rules build from them.
+"""The nine kinds of relation, and the change nodes that the rules build from them.
 
 A relation evaluates to a bag of rows; a change evaluates to rows with a signed integer weight.
 Nodes are compared and memoised by identity: two equal-looking nodes are two nodes.
@@ -36,6 +36,8 @@ class Operator:
     """Input columns that decide which rows come out, or which rows meet in a join of any kind."""
     unrepeatable: frozenset[int] = frozenset()
     """Output columns that may differ between two evaluations on equal input."""
+    keeps_rows: bool = False
+    """Exactly one row comes out for each row that goes in."""
     position: tuple[int, int] | None = None
     """Line and column in the defining query, where the planner knows it."""
 
@@ -51,7 +53,7 @@ class Scan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowWise:
-    """f(R) where every output row comes from one input row: project, filter, generate, expand."""
+    """f(R) where every output row comes from one input row: project, filter, generate, expand, sort."""
 
     columns: tuple[Column, ...]
     child: Node
@@ -116,12 +118,34 @@ class Whole:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Top:
+    """The rows of the child from `offset` on, at most `limit` of them, in an order that its operator knows."""
+
+    columns: tuple[Column, ...]
+    child: Relation
+    limit: int | None
+    offset: int
+    operator: Operator
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recursion:
+    """R = base + step(R), linear in R, which the step reads as the source `itself`."""
+
+    base: Relation
+    step: Relation
+    itself: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Loop:
-    """A recursive query over its inputs."""
+    """A recursive query over its inputs; `recursion` takes it apart, unless `reason` says why that cannot be."""
 
     columns: tuple[Column, ...]
     children: tuple[Node, ...]
     operator: Operator
+    recursion: Recursion | None = None
+    reason: str = ""
 
 
 class Version(Enum):
@@ -224,5 +248,5 @@ class Net:
         return self.change.columns
 
 
-Relation = Scan | RowWise | Concat | InnerJoin | LookupJoin | PerKey | Whole | Loop
+Relation = Scan | RowWise | Concat | InnerJoin | LookupJoin | PerKey | Whole | Top | Loop
 Node = Relation | Changes | At | Matching | Partners | Signed | Sum | Net

@@ -21,6 +21,7 @@ from spark_trickle.algebra.relations import (
     Scan,
     Signed,
     Sum,
+    Top,
     Whole,
 )
 from spark_trickle.names import shown
@@ -64,8 +65,11 @@ def describe(node: Node | KeysOf) -> str:
             return f"PerKey [{keys}]: {node.operator.label}"
         case Whole(reason=reason):
             return f"Whole: {node.operator.label}" + (f"  -- {reason}" if node.children else "")
-        case Loop():
-            return f"Loop: {node.operator.label}"
+        case Top(limit=limit, offset=offset):
+            most = "all rows" if limit is None else f"{limit} rows"
+            return f"Top {most}{f' after {offset}' if offset else ''}: {node.operator.label}"
+        case Loop(reason=reason):
+            return f"Loop: {node.operator.label}" + (f"  -- {reason}" if reason else "")
         case Changes(scan=scan):
             return f"changes of {shown(scan.source)} ({_names(scan)})"
         case At(relation=relation, version=version):
@@ -90,7 +94,7 @@ def _children(node: Node | KeysOf) -> tuple[Node | KeysOf, ...]:
     match node:
         case Scan() | Changes():
             return ()
-        case RowWise(child=child) | Signed(child=child):
+        case RowWise(child=child) | Top(child=child) | Signed(child=child):
             return (child,)
         case InnerJoin(left=left, right=right) | LookupJoin(left=left, right=right):
             return (left, right)

@@ -18,6 +18,8 @@ class Repeatability:
 
     columns: frozenset[int]
     rows: str = ""
+    position: tuple[int, int] | None = None
+    """Where in the text that is decided."""
 
 
 def repeatability(relation: Node) -> Repeatability:
@@ -28,10 +30,11 @@ def repeatability(relation: Node) -> Repeatability:
         raise TypeError(f"{type(relation).__name__} is part of a change, not of a query")
     below = [repeatability(child) for child in children_of(relation)]
     doubtful = frozenset[int]().union(*(b.columns for b in below))
-    rows = next((b.rows for b in below if b.rows), "")
+    rows, position = next(((b.rows, b.position) for b in below if b.rows), ("", None))
     if not rows and _decisive(relation) & doubtful:
-        rows = _names(relation, _decisive(relation) & doubtful)
-    return Repeatability(relation.operator.unrepeatable | _computed_from(relation, doubtful, below), rows)
+        rows, position = _names(relation, _decisive(relation) & doubtful), relation.operator.position
+    columns = relation.operator.unrepeatable | _computed_from(relation, doubtful, below)
+    return Repeatability(columns, rows, position)
 
 
 def _decisive(relation: Relation) -> frozenset[int]:

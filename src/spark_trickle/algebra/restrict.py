@@ -28,6 +28,7 @@ from spark_trickle.algebra.relations import (
     Scan,
     Signed,
     Sum,
+    Top,
     Version,
     Whole,
 )
@@ -76,7 +77,7 @@ def restrict(relation: Node, version: Version, on: Mapping[int, int], keys: Keys
             return _both(relation, version, to_left, _across(to_left, dict(relation.keys)), keys)
         case PerKey():
             return _into_keys(relation, version, on, keys)
-        case Whole() | Loop():
+        case Whole() | Top() | Loop():
             return At(relation, version)
         case Changes() | At() | Matching() | Partners() | Signed() | Sum() | Net():
             raise TypeError(f"{type(relation).__name__} is part of a change, not of a query")

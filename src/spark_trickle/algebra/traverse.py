@@ -22,6 +22,7 @@ from spark_trickle.algebra.relations import (
     Scan,
     Signed,
     Sum,
+    Top,
     Whole,
 )
 
@@ -31,7 +32,7 @@ def children_of(relation: Node) -> tuple[Node, ...]:
     match relation:
         case Scan():
             return ()
-        case RowWise(child=child):
+        case RowWise(child=child) | Top(child=child):
             return (child,)
         case InnerJoin(left=left, right=right) | LookupJoin(left=left, right=right):
             return (left, right)

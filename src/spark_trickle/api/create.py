@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import uuid
+import warnings
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from spark_trickle.catalog import RefreshMode, StreamTable
+from spark_trickle.catalog import DefinitionKind, RefreshMode, StreamTable
 from spark_trickle.catalyst.plan import Plan
-from spark_trickle.catalyst.sessions import meaning_of
 from spark_trickle.errors import DefinitionError, StateError, TableNameError, UnsupportedQueryError
 from spark_trickle.frontier import Frontier
 from spark_trickle.graph.dependencies import Dependencies
 from spark_trickle.names import TableName, check_new_name, parse_name, shown
 from spark_trickle.refresh.compute import layout_of
 from spark_trickle.refresh.definitions import Prepared
+from spark_trickle.refresh.functions import Build, reference_to
 from spark_trickle.refresh.results import RefreshResult
 from spark_trickle.refresh.run import dependencies_of
 from spark_trickle.refresh.runtime import Runtime
@@ -28,7 +29,7 @@ class Request:
     """What `create_stream_table` was asked for, checked."""
 
     name: TableName
-    query: str | DataFrame
+    query: str | DataFrame | Build
     schedule: str
     refresh_mode: RefreshMode
     initialize: bool
@@ -46,21 +47,27 @@ def create(request: Request, runtime: Runtime, replacing: StreamTable | None) ->
             code="NAME_TAKEN",
         )
     spark = runtime.spark
-    settings = meaning_of(spark)
+    settings = runtime.meaning()
     namespace = (spark.catalog.currentCatalog(), spark.catalog.currentDatabase())
     plan = None
+    kind: DefinitionKind
     if isinstance(request.query, str):
-        prepared = runtime.definitions.of_text(request.query, settings, *namespace)
+        kind, text = "sql", request.query
+        prepared = runtime.definitions.of_text(text, settings, *namespace)
+    elif callable(request.query):
+        kind, text = "function", reference_to(request.query)
+        prepared = runtime.definitions.of_function(text, settings, *namespace)
     else:
-        prepared, plan = runtime.definitions.of_frame(request.query)
+        kind, text = "dataframe", "a DataFrame"
+        prepared, plan = runtime.definitions.of_frame(request.query, settings)
     _check(request, prepared, runtime)
     now = runtime.clock()
     table = StreamTable(
         id=uuid.uuid4().hex if replacing is None else replacing.id,
         name=name,
         location="",
-        query=request.query if isinstance(request.query, str) else "a DataFrame",
-        definition_kind="sql" if isinstance(request.query, str) else "dataframe",
+        query=text,
+        definition_kind=kind,
         catalog_name=namespace[0],
         database_name=namespace[1],
         session_settings=settings,
@@ -148,6 +155,9 @@ def _check(request: Request, prepared: Prepared, runtime: Runtime) -> None:
             hint="Use refresh_mode AUTO, which recomputes it and says so.",
             code="NOT_DIFFERENTIAL",
         )
+    if definition.volatile and runtime.settings.volatile_function_policy == "warn":
+        for what in definition.volatile:
+            warnings.warn(f"{what}: every refresh of `{request.name.short}` recomputes it.", stacklevel=4)
     for source in definition.sources:
         upstream = tables.get(source)
         if upstream is not None and upstream.frontier is None and request.initialize:

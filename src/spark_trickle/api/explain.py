@@ -6,11 +6,19 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from spark_trickle.algebra.relations import Relation, Scan
+from spark_trickle.algebra.relations import Loop, Relation, Scan, Top, Whole
 from spark_trickle.algebra.render import render
 from spark_trickle.algebra.repeatable import repeatability
 from spark_trickle.algebra.traverse import walk
-from spark_trickle.incremental.maintain import ByKey, ByWeight, Recompute, recomputed_parts
+from spark_trickle.incremental.maintain import (
+    ByKey,
+    ByWeight,
+    Iterate,
+    Recompute,
+    TopRows,
+    reason_of,
+    recomputed_parts,
+)
 from spark_trickle.refresh.choose import Decision
 
 if TYPE_CHECKING:
@@ -24,7 +32,8 @@ _KIND = {
     "LookupJoin": "rows that see a changed partner looked up again",
     "PerKey": "touched keys evaluated again",
     "Whole": "evaluated as a whole",
-    "Loop": "run again as a whole",
+    "Top": "merged into the stored first rows",
+    "Loop": "derived from the stored rows",
 }
 
 
@@ -54,8 +63,8 @@ class Explanation:
 def explain_definition(definition: Definition, decision: Decision | None = None) -> Explanation:
     parts = recomputed_parts(definition.relation)
     support = (
-        f"recomputed: {definition.recomputed}"
-        if definition.recomputed
+        f"recomputed: {definition.maintenance.reason}{_where(definition.maintenance.position)}"
+        if isinstance(definition.maintenance, Recompute)
         else f"partly recomputed: {'; '.join(sorted({_why(p) for p in parts}))}"
         if parts
         else "incremental"
@@ -79,6 +88,14 @@ def _change_plan(definition: Definition) -> str:
         case ByKey(columns=columns, new=new):
             on = ", ".join(names[c] for c in columns)
             return f"replace the table's rows with touched [{on}] by:\n" + render(new)
+        case TopRows(change=change):
+            return (
+                "merge this change into the stored first rows, read on only if they are too few:\n"
+                + render(change)
+            )
+        case Iterate(base=base, step=step):
+            first = "derive from this change and from the stored rows, until nothing is added:\n"
+            return first + render(base) + "\n" + render(step)
         case Recompute(query=query):
             return "apply the difference between the table and:\n" + render(query)
 
@@ -103,10 +120,13 @@ def _notes(definition: Definition) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _why(part: Relation) -> str:
-    reason = getattr(part, "reason", "") or "a recursive query is run again"
-    at = part.operator.position
-    return f"{reason} (line {at[0]}, column {at[1] + 1})" if at else reason
+def _why(part: Whole | Top | Loop) -> str:
+    return reason_of(part) + _where(part.operator.position)
+
+
+def _where(position: tuple[int, int] | None) -> str:
+    """The place in the text; columns are counted from one."""
+    return f" (line {position[0]}, column {position[1] + 1})" if position else ""
 
 
 def _indented(text: str) -> str:

@@ -19,6 +19,7 @@ HISTORY = (
     "id", "name", "status", "action", "reason", "rows_changed", "rows_inserted", "rows_deleted", "version",
     "started_at", "seconds", "error", "frontier",
 )  # fmt: skip
+_DEFINED_BY = {"sql": "SQL", "dataframe": "DataFrame of one process"}
 GRAPH = ("source", "source_kind", "stream_table", "columns")
 
 
@@ -38,7 +39,7 @@ def status_frame(tables: list[StreamTable], last: dict[str, Refresh | None]) -> 
                 table.table_version,
                 table.consecutive_errors,
                 table.last_error,
-                "SQL" if table.definition_kind == "sql" else "DataFrame of one process",
+                _DEFINED_BY.get(table.definition_kind, table.query),
             )
         )
     return _frame(rows, STATUS)

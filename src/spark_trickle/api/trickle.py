@@ -105,7 +105,7 @@ class Trickle:
     def create_stream_table(
         self,
         name: str,
-        query: str | DataFrame,
+        query: str | DataFrame | Callable[[SparkSession], DataFrame],
         schedule: str = "1m",
         refresh_mode: str = "AUTO",
         initialize: bool = True,
@@ -113,7 +113,11 @@ class Trickle:
         or_replace: bool = False,
         if_not_exists: bool = False,
     ) -> RefreshResult | None:
-        """Define a stream table by SQL text or a DataFrame, create its Delta table and fill it."""
+        """Define a stream table, create its Delta table and fill it.
+
+        The query is SQL text, a function of a module that is given a Spark session and returns a DataFrame, or
+        a DataFrame, which only this process can refresh.
+        """
         from spark_trickle.api.create import Request, create
 
         if or_replace and if_not_exists:
@@ -122,9 +126,9 @@ class Trickle:
                 hint="Give one of them.",
                 code="INVALID_OPTION",
             )
-        if not isinstance(query, str) and not hasattr(query, "_jdf"):
+        if not isinstance(query, str) and not hasattr(query, "_jdf") and not callable(query):
             raise DefinitionError(
-                f"A query is SQL text or a DataFrame, not {type(query).__name__}.",
+                f"A query is SQL text, a function or a DataFrame, not {type(query).__name__}.",
                 hint="Pass a SELECT as a string.",
                 code="INVALID_QUERY",
             )
@@ -234,7 +238,6 @@ class Trickle:
 
     def explain(self, name_or_query: str) -> Explanation:
         """The plan, the plan of its change, what can be maintained, and what the next refresh would do."""
-        from spark_trickle.catalyst.sessions import meaning_of
         from spark_trickle.refresh.preview import decide
 
         table = self._lookup_text(name_or_query)
@@ -245,7 +248,7 @@ class Trickle:
             prepared = runtime.definitions.of(table)
             return explain_definition(prepared.definition, decide(table, prepared, runtime))
         namespace = (runtime.spark.catalog.currentCatalog(), runtime.spark.catalog.currentDatabase())
-        prepared = runtime.definitions.of_text(name_or_query, meaning_of(runtime.spark), *namespace)
+        prepared = runtime.definitions.of_text(name_or_query, runtime.meaning(), *namespace)
         return explain_definition(prepared.definition)
 
     # Looking

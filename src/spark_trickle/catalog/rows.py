@@ -12,7 +12,7 @@ from spark_trickle.frontier import Frontier
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-DefinitionKind = Literal["sql", "dataframe"]
+DefinitionKind = Literal["sql", "function", "dataframe"]
 RefreshMode = Literal["AUTO", "DIFFERENTIAL", "FULL"]
 Status = Literal["INITIALIZING", "ACTIVE", "SUSPENDED", "ERROR"]
 SourceKind = Literal["delta", "stream_table"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
@@ -38,6 +40,16 @@ def analyze_frame(planner: Planner, frame: DataFrame) -> Plan:
             code="STREAMING_QUERY",
         )
     return planner.analyzed(frame)
+
+
+def analyze_function(planner: Planner, build: Callable[[], DataFrame]) -> Plan:
+    """The analyzed plan of the DataFrame that a function builds."""
+    try:
+        plan = analyze_frame(planner, build())
+    except PySparkException as error:
+        raise query_error(error) from None
+    _refuse_temporary(plan)
+    return plan
 
 
 def all_plans(plan: Plan) -> list[Plan]:

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol, assert_never
 
 from pyspark.sql import DataFrame
 
 from spark_trickle.algebra.relations import (
+    NEW,
+    OLD,
     At,
     Changes,
     Concat,
@@ -29,12 +32,24 @@ from spark_trickle.algebra.relations import (
     Scan,
     Signed,
     Sum,
+    Top,
     Version,
     Whole,
 )
 from spark_trickle.algebra.traverse import scans_of
 from spark_trickle.catalyst.identity import net
-from spark_trickle.catalyst.plan import WEIGHT, Attribute, Plan, Planner, column_id, items, kind_of, output
+from spark_trickle.catalyst.plan import (
+    WEIGHT,
+    Attribute,
+    Expression,
+    Plan,
+    Planner,
+    column_id,
+    items,
+    kind_of,
+    output,
+)
+from spark_trickle.catalyst.time import CLOCK, at_instant, clock_column
 
 
 class Reader(Protocol):
@@ -46,6 +61,10 @@ class Reader(Protocol):
 
     def changes(self, source: str, columns: Sequence[str]) -> DataFrame | None:
         """The netted change of these columns, weight last; None when there is none."""
+        ...
+
+    def instant(self, version: Version) -> datetime:
+        """The time that the clock shows at one version."""
         ...
 
 
@@ -130,7 +149,7 @@ class Builder:
                 return Built(self._planner.union(plans), True) if plans else None
             case Net(change=change):
                 return self._net(self._build(change))
-            case Scan() | Whole() | Loop():
+            case Scan() | Whole() | Top() | Loop():
                 raise TypeError(f"{type(node).__name__} needs a version: wrap it in At")
         assert_never(node)
 
@@ -140,14 +159,42 @@ class Builder:
         assert not isinstance(relation, Changes | At | Matching | Partners | Signed | Sum | Net)  # noqa: S101
         if isinstance(relation, Scan):
             return self._scan(relation, version)
-        replaced = [(scan.operator.payload, self._scan(scan, version)) for scan in scans_of(relation)]
-        return self._planner.replace_nodes(relation.operator.payload, replaced)
+        scans = list(scans_of(relation))
+        replaced = [(s.operator.payload, self._scan(s, version)) for s in scans if s.source != CLOCK]
+        plan = self._planner.replace_nodes(relation.operator.payload, replaced)
+        if any(s.source == CLOCK for s in scans):
+            plan = at_instant(self._planner, plan, self._reader.instant(version))
+        return plan
 
     def _scan(self, scan: Scan, version: Version) -> Plan:
+        if scan.source == CLOCK:
+            return self._planner.project([self._time(scan, version)], self._planner.one_row())
         frame = self._reader.rows(scan.source, version, [c.name for c in scan.columns])
         return self._adopt(scan, self._planner.analyzed(frame), weighted=False)
 
+    def _time(self, clock: Scan, version: Version) -> Expression:
+        now = clock_column(clock.operator.payload)
+        assert now is not None  # noqa: S101 - that is how the clock was found
+        return self._planner.alias(
+            self._planner.timestamp(self._reader.instant(version)), now.name(), now.exprId()
+        )
+
+    def _clock_change(self, scan: Scan) -> Built | None:
+        """One row with the old time taken away and the new one added."""
+        if self._reader.instant(OLD) == self._reader.instant(NEW):
+            return None
+        planner = self._planner
+        ends = [
+            planner.project(
+                [self._time(scan, version), planner.alias(planner.literal(sign), WEIGHT)], planner.one_row()
+            )
+            for version, sign in ((OLD, -1), (NEW, +1))
+        ]
+        return Built(planner.union(ends), True)
+
     def _source_change(self, scan: Scan) -> Built | None:
+        if scan.source == CLOCK:
+            return self._clock_change(scan)
         wanted = tuple(c.name for c in scan.columns)
         key = (scan.source, wanted)
         if key not in self._changes:
@@ -215,12 +262,25 @@ class Builder:
         if left is None or right is None:
             return None
         payload = node.operator.payload
+        if clock_column(payload) is not None:
+            return self._with_time(node, left, right)
         joined = self._planner.with_children(payload, [left.plan, right.plan])
         weighted = left if left.weighted else right if right.weighted else None
         if weighted is None:
             return Built(joined, False)
         columns = [*output(payload), output(weighted.plan)[-1]]
         return Built(self._planner.project(columns, joined), True)
+
+    def _with_time(self, node: InnerJoin | LookupJoin, left: Built, right: Built) -> Built:
+        """A join with the clock; with a clock that stands still, its time is a literal that filters can use."""
+        planner, wanted = self._planner, output(node.operator.payload)
+        weight = [output(b.plan)[-1] for b in (left, right) if b.weighted]
+        if not right.weighted and kind_of(right.plan) == "Project":
+            now = items(right.plan.projectList())
+            plan = planner.project([*output(left.plan), *now], left.plan)
+        else:
+            plan = planner.join(left.plan, right.plan, "Inner", None)
+        return Built(planner.project([*wanted, *weight], plan), bool(weight))
 
     def _matching(self, child: Built | None, keys: KeysOf, on: tuple[tuple[int, int], ...]) -> Built | None:
         if child is None:

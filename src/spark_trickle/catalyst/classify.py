@@ -1,4 +1,4 @@
-"""Plan → relation: which of the eight kinds each operator is, and what the calculus may know of it."""
+"""Plan → relation: which of the nine kinds each operator is, and what the calculus may know of it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,34 @@ from spark_trickle.algebra.relations import (
     Loop,
     Operator,
     PerKey,
+    Recursion,
     Relation,
     RowWise,
     Scan,
+    Top,
     Whole,
 )
-from spark_trickle.catalyst.expressions import equalities, is_collated, references, unrepeatable
-from spark_trickle.catalyst.plan import Attribute, Plan, Planner, children, column_id, items, kind_of, output
+from spark_trickle.algebra.traverse import children_of, scans_of
+from spark_trickle.catalyst.expressions import (
+    equalities,
+    expressions_in,
+    is_collated,
+    references,
+    unrepeatable,
+)
+from spark_trickle.catalyst.plan import (
+    Attribute,
+    Plan,
+    Planner,
+    children,
+    column_id,
+    items,
+    kind_of,
+    output,
+    walk,
+)
+from spark_trickle.catalyst.time import CLOCK, clock_column
+from spark_trickle.catalyst.volatile import is_volatile
 
 INNER = frozenset({"Inner", "Cross"})
 LOOKUPS = frozenset({"LeftOuter", "LeftSemi", "LeftAnti", "LeftSingle", "ExistenceJoin"})
@@ -30,7 +51,6 @@ REASONS = {
     "GlobalLimit": "LIMIT needs all rows",
     "LocalLimit": "LIMIT needs all rows",
     "Offset": "OFFSET needs all rows",
-    "Sort": "an inner ORDER BY needs all rows",
     "Window": "a window without PARTITION BY needs all rows",
 }
 
@@ -42,12 +62,21 @@ class Classifier:
     planner: Planner
     source_of: Callable[[Plan], str | None]
     used: frozenset[int] | None = None
+    volatile: bool = False
+    """The query has functions that give another value each time, in computed columns."""
     _comparable: dict[str, bool] = field(default_factory=dict)
+    _loop: int | None = None
+    """The recursive query whose step is being classified: its self-reference is then a source."""
 
     def relation(self, plan: Plan) -> Relation:
+        if self._loop == _loop_of(plan):
+            return Scan(self.columns(output(plan)), _loop_name(plan.loopId()), Operator(plan, "itself"))
         source = self.source_of(plan)
         if source is not None:
             return Scan(self._used_columns(plan), source, Operator(plan, f"Scan {source}"))
+        now = clock_column(plan)
+        if now is not None:
+            return self._with_time(plan, now)
         handler = _HANDLERS.get(kind_of(plan))
         return handler(self, plan) if handler else self.whole(plan)
 
@@ -72,8 +101,11 @@ class Classifier:
         passes: dict[int, int] = {column_id(a): column_id(a) for a in output(child)}
         reads: dict[int, frozenset[int]] = {}
         decides: frozenset[int] = frozenset()
+        doubtful: frozenset[int] = frozenset()
         if kind == "Project":
             passes, reads = _computed(items(plan.projectList()))
+            if self.volatile:
+                doubtful = frozenset(column_id(e) for e in items(plan.projectList()) if is_volatile(e))
         elif kind == "Filter":
             decides = references(plan.condition())
         elif kind == "Generate":
@@ -81,8 +113,19 @@ class Classifier:
             reads = {column_id(a): decides for a in items(plan.generatorOutput())}
         elif kind == "Expand":
             passes, reads = _expanded(plan)
-        operator = self._operator(plan, passes, reads, decides)
+        operator = self._operator(
+            plan, passes, reads, decides, doubtful, keeps_rows=kind in {"Project", "Sort"}
+        )
         return RowWise(self.columns(output(plan)), self.relation(child), operator)
+
+    def _with_time(self, plan: Plan, now: Attribute) -> Relation:
+        """A projection that adds the time is a join with the clock."""
+        (child,) = children(plan)
+        passes = {column_id(a): column_id(a) for a in output(plan)}
+        clock = Scan(self.columns([now]), CLOCK, Operator(plan, "the time of the refresh"))
+        return InnerJoin(
+            self.columns(output(plan)), self.relation(child), clock, (), self._operator(plan, passes)
+        )
 
     def _union(self, plan: Plan) -> Relation:
         inputs = tuple(self.relation(child) for child in children(plan))
@@ -144,9 +187,41 @@ class Classifier:
         reads = {column_id(w.toAttribute()): references(w) | around for w in windows}
         return self._per_key(plan, [keys], passes, reads, self._unrepeatable(plan))
 
-    def _loop(self, plan: Plan) -> Relation:
+    def _top(self, plan: Plan) -> Relation:
+        """LIMIT and OFFSET over a Sort that decides all ties."""
+        limit, offset, node = None, 0, plan
+        if kind_of(node) == "GlobalLimit" and kind_of(node.child()) == "LocalLimit":
+            limit = int(node.limitExpr().eval(None))
+            node = node.child().child()
+        if kind_of(node) == "Offset":
+            offset = int(node.offsetExpr().eval(None))
+            node = node.child()
+        if kind_of(node) != "Sort" or node is plan:
+            return self.whole(plan)
+        decides = frozenset[int]().union(*(references(o) for o in items(node.order())))
+        passes = {column_id(a): column_id(a) for a in output(plan)}
+        operator = self._operator(plan, passes, decides=decides)
+        return Top(self.columns(output(plan)), self.relation(node.child()), limit, offset, operator)
+
+    def _recursive(self, plan: Plan) -> Relation:
         whole = self.whole(plan)
-        return Loop(whole.columns, whole.children, whole.operator)
+        recursion, reason = self._recursion(plan)
+        return Loop(whole.columns, whole.children, whole.operator, recursion, reason)
+
+    def _recursion(self, plan: Plan) -> tuple[Recursion | None, str]:
+        """Base and step of a recursive query that is linear in itself, or why it cannot be taken so."""
+        if plan.limit().isDefined():
+            return None, "a LIMIT decides where the recursion ends"
+        outer, self._loop = self._loop, int(plan.id())
+        try:
+            base, step = (self.relation(child) for child in children(plan))
+        finally:
+            self._loop = outer
+        name = _loop_name(plan.id())
+        if any(kind_of(node) == "UnionLoopRef" and node.accumulated() for node in walk(plan)):
+            return None, "the recursion compares with everything found so far"
+        why = _not_linear(step, name)
+        return (None, why) if why else (Recursion(base, step, name), "")
 
     def _skip(self, plan: Plan) -> Relation:
         return self.relation(children(plan)[0])
@@ -176,9 +251,12 @@ class Classifier:
         reads: Mapping[int, frozenset[int]] | None = None,
         decides: frozenset[int] = frozenset(),
         doubtful: frozenset[int] = frozenset(),
+        keeps_rows: bool = False,
     ) -> Operator:
         label = str(plan.simpleString(1000))
-        return Operator(plan, label, passes or {}, reads or {}, decides, doubtful, position_of(plan))
+        return Operator(
+            plan, label, passes or {}, reads or {}, decides, doubtful, keeps_rows, position_of(plan)
+        )
 
     def _unrepeatable(self, plan: Plan) -> frozenset[int]:
         kind = kind_of(plan)
@@ -229,12 +307,42 @@ def used_columns(plan: Plan) -> frozenset[int]:
     return frozenset(used)
 
 
-def position_of(node: Any) -> tuple[int, int] | None:
-    """Line and column in the query's text."""
+def position_of(plan: Plan) -> tuple[int, int] | None:
+    """Line and column in the query's text: of the operator, or of the first of its expressions that has one."""
+    parts = (part for e in items(plan.expressions()) for part in expressions_in(e))
+    return _origin_of(plan) or next((found for found in map(_origin_of, parts) if found), None)
+
+
+def _origin_of(node: Any) -> tuple[int, int] | None:
     origin = node.origin()
     if origin.line().isDefined() and origin.startPosition().isDefined():
         return int(origin.line().get()), int(origin.startPosition().get())
     return None
+
+
+def _loop_of(plan: Plan) -> int | None:
+    """The recursive query that a leaf refers to; -1 for any other plan."""
+    return int(plan.loopId()) if kind_of(plan) == "UnionLoopRef" else -1
+
+
+def _loop_name(number: int) -> str:
+    return f"recursion {int(number)}"
+
+
+def _not_linear(step: Relation, itself: str) -> str:
+    """Why a step is not linear in the rows it reads of `itself`; empty when it is."""
+    found = [scan for scan in scans_of(step) if scan.source == itself]
+    if len(found) != 1:
+        return "the recursion reads itself more than once"
+    node: Relation = step
+    while not isinstance(node, Scan):
+        if isinstance(node, PerKey | Whole | Top | Loop):
+            return f"{node.operator.label} in the recursion needs all of its rows"
+        below = [c for c in children_of(node) if any(s is found[0] for s in scans_of(c))]
+        if isinstance(node, LookupJoin) and below[0] is node.right:
+            return f"{node.operator.label} looks the recursion up"
+        node = below[0]  # type: ignore[assignment]
+    return ""
 
 
 def _computed(expressions: Sequence[Any]) -> tuple[dict[int, int], dict[int, frozenset[int]]]:
@@ -271,6 +379,7 @@ _HANDLERS: dict[str, Callable[[Classifier, Plan], Relation]] = {
     "Filter": Classifier._row_wise,
     "Generate": Classifier._row_wise,
     "Expand": Classifier._row_wise,
+    "Sort": Classifier._row_wise,  # for aggregates that depend on the order of their input
     "Union": Classifier._union,
     "Join": Classifier._join,
     "Aggregate": Classifier._aggregate,
@@ -279,7 +388,9 @@ _HANDLERS: dict[str, Callable[[Classifier, Plan], Relation]] = {
     "Except": Classifier._distinct,
     "Deduplicate": Classifier._deduplicate,
     "Window": Classifier._window,
-    "UnionLoop": Classifier._loop,
+    "UnionLoop": Classifier._recursive,
+    "GlobalLimit": Classifier._top,
+    "Offset": Classifier._top,
     "RebalancePartitions": Classifier._skip,
     "Repartition": Classifier._skip,
     "RepartitionByExpression": Classifier._skip,

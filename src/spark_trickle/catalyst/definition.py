@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql.types import CalendarIntervalType, NullType, StructField, StructType
@@ -17,9 +17,10 @@ from spark_trickle.catalyst.normalize import NotNormalizable, normalize
 from spark_trickle.catalyst.plan import Plan, Planner, children, column_id, kind_of, output
 from spark_trickle.catalyst.rewrite import carry_columns
 from spark_trickle.catalyst.sources import SourceTable, source_of, sources_in
-from spark_trickle.catalyst.volatile import refuse_volatile
-from spark_trickle.errors import DefinitionError
-from spark_trickle.incremental.maintain import Maintenance, Recompute, hidden_keys, maintain
+from spark_trickle.catalyst.time import CLOCK, asks_for_time
+from spark_trickle.catalyst.volatile import Policy, Volatile, volatile_parts
+from spark_trickle.errors import DefinitionError, UnsupportedQueryError
+from spark_trickle.incremental.maintain import Maintenance, Recompute, hidden_columns, maintain
 from spark_trickle.names import PREFIX
 
 
@@ -32,8 +33,10 @@ class Definition:
     sources: Mapping[str, SourceTable]
     schema: StructType
     hidden: StructType
-    """Key columns stored beside the query's own, in `__st`."""
+    """Columns stored beside the query's own, in `__st`: keys, or what a LIMIT is ordered by."""
     fingerprint: str
+    volatile: tuple[str, ...] = ()
+    """Parts whose answer the sources do not decide, accepted by the policy."""
 
     def columns_of(self, source: str) -> tuple[Column, ...]:
         """The columns the query uses of a source, each once."""
@@ -41,37 +44,54 @@ class Definition:
         return tuple(found[name] for name in sorted(found))
 
     @property
+    def uses_time(self) -> bool:
+        """The answer changes with the time of the refresh, although no source does."""
+        return any(scan.source == CLOCK for scan in scans_of(self.relation))
+
+    @property
     def recomputed(self) -> str:
         """Why every refresh evaluates the whole query; empty when it does not."""
         return self.maintenance.reason if isinstance(self.maintenance, Recompute) else ""
 
 
-def define(planner: Planner, analyzed: Plan) -> Definition:
+def define(planner: Planner, analyzed: Plan, policy: Policy = "reject") -> Definition:
     """Understand an analyzed query, or say in one sentence why it cannot be a stream table."""
-    refuse_volatile(analyzed)
+    volatile = volatile_parts(analyzed)
+    if volatile and policy == "reject":
+        raise volatile[0].refusal()
     sources = sources_in(analyzed)
     schema = planner.frame(analyzed).schema
     _check_columns(schema)
-    relation = _relation(planner, analyzed)
+    relation = _relation(planner, analyzed, volatile, policy)
     visible = len(relation.columns)
-    carried = hidden_keys(relation)
+    carried = hidden_columns(relation)
     if carried:
         plan = carry_columns(planner, relation.operator.payload, list(carried))
-        relation = _classified(planner, plan)
+        relation = _classified(planner, plan, bool(volatile))
     types = planner.frame(relation.operator.payload).schema.fields if carried else []
     hidden = StructType([StructField(f"k{i}", f.dataType) for i, f in enumerate(types[visible:])])
-    return Definition(relation, maintain(relation), sources, schema, hidden, _fingerprint(relation))
+    noted = tuple(f"`{part.what}` {part.why}" for part in volatile)
+    return Definition(relation, maintain(relation), sources, schema, hidden, _fingerprint(relation), noted)
 
 
-def _relation(planner: Planner, analyzed: Plan) -> Relation:
+def _relation(planner: Planner, analyzed: Plan, volatile: Sequence[Volatile], policy: Policy) -> Relation:
     try:
-        return _classified(planner, normalize(planner, analyzed))
+        for part in volatile:
+            if policy == "warn" or not part.in_a_column:
+                raise NotNormalizable(f"`{part.what}` {part.why}")
+        return _classified(planner, normalize(planner, analyzed), bool(volatile))
     except NotNormalizable as reason:
+        if asks_for_time(planner, analyzed):
+            raise UnsupportedQueryError(
+                f"The query asks for the time, and {reason}.",
+                hint="Compare with a column instead, or write the subquery as a join.",
+                code="VOLATILE_FUNCTION",
+            ) from None
         return _as_a_whole(planner, analyzed, str(reason))
 
 
-def _classified(planner: Planner, plan: Plan) -> Relation:
-    return Classifier(planner, _source_name, used_columns(plan)).relation(plan)
+def _classified(planner: Planner, plan: Plan, volatile: bool) -> Relation:
+    return Classifier(planner, _source_name, used_columns(plan), volatile).relation(plan)
 
 
 def _as_a_whole(planner: Planner, analyzed: Plan, reason: str) -> Whole:

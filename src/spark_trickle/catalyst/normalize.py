@@ -10,6 +10,7 @@ from typing import Any
 
 from spark_trickle.catalyst.plan import Plan, Planner, children, items, kind_of, output, walk
 from spark_trickle.catalyst.rewrite import limits_decide_ties, outer_joins_to_left
+from spark_trickle.catalyst.time import join_clock
 
 FINISH = (
     "analysis.EliminateSubqueryAliases",
@@ -61,6 +62,7 @@ def normalize(planner: Planner, analyzed: Plan) -> Plan:
     plan = limits_decide_ties(planner, plan)
     plan = _until_stable(planner, plan, PRUNE)
     plan = _without_root_sort(planner, plan)
+    plan = join_clock(planner, plan)
     _check(planner, plan, analyzed)
     return plan
 

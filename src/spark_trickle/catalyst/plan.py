@@ -8,6 +8,7 @@ py4j costs ten times a call.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -17,6 +18,7 @@ Expression = Any
 Attribute = Any
 
 WEIGHT = "__st_weight"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Planner:
@@ -95,6 +97,25 @@ class Planner:
     def null(self, data_type: Any) -> Expression:
         return self.expressions.Literal.create(None, data_type)
 
+    def timestamp(self, instant: datetime) -> Expression:
+        """A TIMESTAMP; to the microsecond."""
+        micros = (instant - _EPOCH) // timedelta(microseconds=1)
+        return self.expressions.Literal.create(micros, self._type("TimestampType"))
+
+    def current_timestamp(self) -> Expression:
+        return self.expressions.CurrentTimestamp()
+
+    def cast(self, child: Expression, type_name: str, time_zone: Any) -> Expression:
+        """A cast that cannot fail, in a time zone."""
+        return self.expressions.Cast(child, self._type(type_name), time_zone)
+
+    def _type(self, name: str) -> Any:
+        return getattr(getattr(self.jvm.org.apache.spark.sql.types, f"{name}$"), "MODULE$")
+
+    def one_row(self) -> Plan:
+        """One row without columns."""
+        return self.logical.OneRowRelation()
+
     def project(self, columns: Sequence[Expression], child: Plan) -> Plan:
         return self.logical.Project(self.seq(columns), child)
 
@@ -140,6 +161,11 @@ class Planner:
             columns.append(self.alias(own[-1], WEIGHT))
         return self.project(columns, plan)
 
+    def contains(self, plan: Plan, pattern: str) -> bool:
+        """One of Catalyst's tree patterns occurs in the plan: what asking every node would tell, in one call."""
+        patterns = self.jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+        return bool(plan.containsPattern(getattr(patterns, pattern)()))
+
     # Rewriting
 
     def with_children(self, plan: Plan, children: Sequence[Plan]) -> Plan:
@@ -147,6 +173,10 @@ class Planner:
 
     def replace_expressions(self, plan: Plan, replacements: Mapping[Expression, Expression]) -> Plan:
         return plan.transformExpressionsUp(self.mapping(replacements.items()))
+
+    def replace_everywhere(self, plan: Plan, replacements: Mapping[Expression, Expression]) -> Plan:
+        """The same in every operator below, inside subqueries too."""
+        return plan.transformAllExpressionsWithSubqueries(self.mapping(replacements.items()))
 
     def replace_nodes(self, plan: Plan, replacements: Iterable[tuple[Plan, Plan]]) -> Plan:
         """Every occurrence of a node replaced, inside subqueries too."""

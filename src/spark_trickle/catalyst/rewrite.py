@@ -43,11 +43,18 @@ def _with_tie_breakers(planner: Planner, sort: Plan) -> Plan:
     return planner.logical.Sort(planner.seq([*order, *more]), True, sort.child(), sort.hint())
 
 
+_LIMITS = frozenset({"GlobalLimit", "LocalLimit", "Offset"})
+
+
 def limits_decide_ties(planner: Planner, plan: Plan) -> Plan:
-    """Every Sort below a LIMIT or OFFSET gets its tie-breakers."""
+    """LIMIT and OFFSET right above their Sort, projections above them; the Sort gets its tie-breakers."""
     below = [limits_decide_ties(planner, child) for child in children(plan)]
-    if kind_of(plan) in {"LocalLimit", "Offset"}:
-        below = [_with_tie_breakers(planner, c) if kind_of(c) == "Sort" else c for c in below]
+    if kind_of(plan) in _LIMITS:
+        (child,) = below
+        if kind_of(child) == "Project":
+            limited = limits_decide_ties(planner, planner.with_children(plan, [child.child()]))
+            return planner.with_children(child, [limited])
+        below = [_with_tie_breakers(planner, child) if kind_of(child) == "Sort" else child]
     return planner.with_children(plan, below) if below else plan
 
 

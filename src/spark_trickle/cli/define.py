@@ -11,6 +11,7 @@ from spark_trickle.errors import DefinitionError
 
 if TYPE_CHECKING:
     from spark_trickle.api import Trickle
+    from spark_trickle.refresh.functions import Build
 
 _SCHEDULES = "A duration (30s, 5m, 1h30m), a cron expression, DOWNSTREAM, MANUAL or ON CHANGE."
 _MODES = "AUTO, DIFFERENTIAL or FULL."
@@ -24,6 +25,10 @@ def create(
     file: Annotated[
         Path | None, typer.Option(exists=True, dir_okay=False, help="A file with the SELECT.")
     ] = None,
+    function: Annotated[
+        str | None,
+        typer.Option(help="module:function, which is given a Spark session and returns a DataFrame."),
+    ] = None,
     schedule: Annotated[str, typer.Option(help=_SCHEDULES)] = "1m",
     mode: Annotated[str, typer.Option(help=_MODES)] = "AUTO",
     no_initialize: Annotated[
@@ -32,10 +37,10 @@ def create(
     or_replace: Annotated[bool, typer.Option("--or-replace", help="Define it anew if it exists.")] = False,
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Keep it if it exists.")] = False,
 ) -> Answer:
-    """Define a stream table by a SELECT, and fill it."""
+    """Define a stream table by a SELECT or a function, and fill it."""
     result = trickle.create_stream_table(
         name,
-        _query(query, file),
+        _query(query, file, function),
         schedule,
         mode,
         not no_initialize,
@@ -91,15 +96,20 @@ def resume(trickle: "Trickle", name: Name) -> Answer:
     return Answer({"name": name, "status": "ACTIVE"}, f"`{name}` is active again.")
 
 
-def _query(query: str | None, file: Path | None) -> str:
-    if query is not None and file is None:
-        return query
-    if file is None or query is not None:
+def _query(query: str | None, file: Path | None, function: str | None) -> "str | Build":
+    if [query, file, function].count(None) != 2:
         raise DefinitionError(
-            "A stream table needs one query." if file is None else "Both a query and a file were given.",
-            hint="Give the SELECT as the second argument, or in a file with --file.",
+            "A stream table needs one query.",
+            hint="Give the SELECT as the second argument or in a file with --file, or a function with --function.",
             code="INVALID_OPTION",
         )
+    if query is not None:
+        return query
+    if function is not None:
+        from spark_trickle.refresh.functions import find_function
+
+        return find_function(function)
+    assert file is not None  # noqa: S101 - one of the three was given
     try:
         return file.read_text(encoding="utf-8")
     except UnicodeDecodeError:

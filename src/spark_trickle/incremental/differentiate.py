@@ -21,9 +21,10 @@ from spark_trickle.algebra.relations import (
     Scan,
     Signed,
     Sum,
+    Top,
     Whole,
 )
-from spark_trickle.incremental.rules import concat, inner_join, lookup_join, loop, per_key, row_wise, whole
+from spark_trickle.incremental.rules import concat, inner_join, lookup_join, per_key, row_wise, whole
 
 
 def differentiate(relation: Relation) -> Node:
@@ -49,10 +50,8 @@ def differentiate(relation: Relation) -> Node:
                 return lookup_join.change(node, change_of)
             case PerKey():
                 return per_key.change(node, change_of)
-            case Whole():
-                return whole.change(node, change_of)
-            case Loop():
-                return loop.change(node, change_of)
+            case Whole() | Top() | Loop():
+                return whole.change(node)
             case At() | Changes() | Matching() | Partners() | Signed() | Sum() | Net():
                 raise TypeError(f"{type(node).__name__} is part of a change already")
         assert_never(node)

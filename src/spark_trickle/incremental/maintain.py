@@ -3,15 +3,29 @@
 by weight    the change of the query is added to the table
 by key       the table's rows of the touched keys are replaced: no old version is read, and values that
              two evaluations may compute differently are compared with what is stored
+top rows     the change is merged into the stored first rows; more is read only when they do not suffice
+iterate      a recursive query: what the change derives from the stored rows, and what that derives, and so on
 recompute    the query is evaluated and its difference to the table applied
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from spark_trickle.algebra.relations import NEW, At, KeysOf, Loop, Node, PerKey, Relation, RowWise, Whole
+from spark_trickle.algebra.relations import (
+    NEW,
+    At,
+    Changes,
+    KeysOf,
+    Loop,
+    Node,
+    PerKey,
+    Relation,
+    RowWise,
+    Scan,
+    Top,
+    Whole,
+)
 from spark_trickle.algebra.repeatable import repeatability
 from spark_trickle.algebra.restrict import matching
 from spark_trickle.algebra.traverse import sources_of, walk
@@ -36,25 +50,50 @@ class ByKey:
 
 
 @dataclass(frozen=True, slots=True)
+class TopRows:
+    """Merge `change`, of the rows that compete, into those stored; output columns that carry them in `places`."""
+
+    top: Top
+    change: Node
+    places: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Iterate:
+    """R = base + step(R): ΔR = Δbase + (step_new − step_old)(R_old) + step_new(ΔR), summed until nothing is added.
+
+    `step` is differentiated in its sources and in `itself`; `result` is the change of the table from
+    that of R, given as changes of `itself`; `places` are the output columns that carry R.
+    """
+
+    base: Node
+    step: Node
+    itself: str
+    result: Node
+    places: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Recompute:
     """Evaluate the query at the new version; `reason` names the operator in the way."""
 
     query: Node
     reason: str
+    position: tuple[int, int] | None = None
 
 
-Maintenance = ByWeight | ByKey | Recompute
+Maintenance = ByWeight | ByKey | TopRows | Iterate | Recompute
 
 
 def maintain(root: Relation) -> Maintenance:
     """The cheapest way that is exact for this query."""
     top = _below_row_wise(root)
-    if isinstance(top, Whole | Loop) and sources_of(top):
-        return Recompute(At(root, NEW), _needs_everything(top))
+    if isinstance(top, Whole | Top | Loop) and sources_of(top):
+        return _from_stored(root, top) or Recompute(At(root, NEW), reason_of(top), top.operator.position)
     doubtful = repeatability(root)
     if doubtful.rows:
         reason = f"{doubtful.rows}, which two evaluations may compute differently"
-        return Recompute(At(root, NEW), reason)
+        return Recompute(At(root, NEW), reason, doubtful.position)
     if isinstance(top, PerKey):
         columns = visible_keys(root, top)
         if columns is not None:
@@ -69,9 +108,12 @@ def maintain(root: Relation) -> Maintenance:
     return ByKey(keys, stable, matching(root, NEW, stable, keys))
 
 
-def hidden_keys(root: Relation) -> tuple[int, ...]:
-    """Key columns worth storing beside the query's own: without them the touched rows cannot be found."""
+def hidden_columns(root: Relation) -> tuple[int, ...]:
+    """Columns worth storing beside the query's own: without them the stored rows could not be continued from."""
     top = _below_row_wise(root)
+    if isinstance(top, Top | Loop):
+        shown = _visible(root, top)
+        return tuple(c.id for c in top.columns if c.id not in shown) if _continues(root, top) else ()
     doubtful = repeatability(root)
     if not isinstance(top, PerKey) or not doubtful.columns or doubtful.rows or len(top.children) > 1:
         return ()
@@ -79,9 +121,59 @@ def hidden_keys(root: Relation) -> tuple[int, ...]:
     return tuple(key for key in top.keys[0] if key not in visible)
 
 
-def recomputed_parts(root: Relation) -> list[Whole | Loop]:
+def recomputed_parts(root: Relation) -> list[Whole | Top | Loop]:
     """The relations that are evaluated in full whenever something below them changes."""
-    return [node for node in walk(root) if isinstance(node, Whole | Loop) and sources_of(node)]
+    parts = [node for node in walk(root) if isinstance(node, Whole | Top | Loop) and sources_of(node)]
+    kept = _below_row_wise(root) if isinstance(maintain(root), TopRows | Iterate) else None
+    return [part for part in parts if part is not kept]
+
+
+def reason_of(node: Whole | Top | Loop) -> str:
+    """Why the relation is evaluated in full."""
+    match node:
+        case Whole(reason=reason):
+            return reason
+        case Top():
+            return "LIMIT needs all rows"
+        case Loop(reason=reason):
+            return reason or "a recursive query is run again"
+
+
+def _continues(root: Relation, top: Top | Loop) -> bool:
+    """Each stored row stands for one row of `top`, and comes out the same when it is derived again."""
+    node: Node = root
+    while node is not top:
+        assert isinstance(node, RowWise)  # noqa: S101 - `top` was found through nothing else
+        if not node.operator.keeps_rows:
+            return False
+        node = node.child
+    parts: tuple[Node, ...] = (top.child,) if isinstance(top, Top) and top.limit is not None else ()
+    if isinstance(top, Loop) and top.recursion:
+        parts = (top.recursion.base, top.recursion.step)
+    found = [repeatability(part) for part in (root, *parts)]
+    return bool(parts) and not any(r.columns or r.rows for r in found)
+
+
+def _from_stored(root: Relation, top: Whole | Top | Loop) -> Maintenance | None:
+    """A way that needs the stored rows instead of all input rows, if the table holds enough of them."""
+    if isinstance(top, Whole) or not _continues(root, top):
+        return None
+    shown = _visible(root, top)
+    if any(c.id not in shown for c in top.columns):
+        return None
+    places = tuple(shown[c.id] for c in top.columns)
+    if isinstance(top, Top):
+        return TopRows(top, differentiate(top.child), places)
+    assert top.recursion is not None  # noqa: S101 - _continues asks for it
+    base, step = top.recursion.base, top.recursion.step
+    whole = Changes(Scan(top.columns, top.recursion.itself, top.operator))
+    return Iterate(
+        differentiate(base),
+        differentiate(step),
+        top.recursion.itself,
+        _rebuild(root, top, whole),
+        places,
+    )
 
 
 def visible_keys(root: Relation, top: PerKey) -> tuple[int, ...] | None:
@@ -102,24 +194,27 @@ def _by_key(root: Relation, top: PerKey, columns: tuple[int, ...]) -> ByKey:
 
     keys = per_key.touched_keys(top, change_of)
     restricted = per_key.restricted(top, NEW, keys)
-    return ByKey(keys, columns, _rebuild(root, top, lambda: restricted))
+    return ByKey(keys, columns, _rebuild(root, top, restricted))
 
 
-def _rebuild(node: Node, top: PerKey, new_top: Callable[[], Node]) -> Node:
+def _rebuild(node: Node, top: Node, other: Node) -> Node:
+    """The projections and filters above `top`, over another node."""
     if node is top:
-        return new_top()
+        return other
     assert isinstance(node, RowWise)  # noqa: S101 - `top` was found through nothing else
-    return replace(node, child=_rebuild(node.child, top, new_top))
+    return replace(node, child=_rebuild(node.child, top, other))
 
 
-def _visible(root: Relation, top: PerKey) -> dict[int, int]:
-    """Key column of `top` → output column of `root` that carries it unchanged."""
+def _visible(root: Relation, top: PerKey | Top | Loop) -> dict[int, int]:
+    """Column of `top`, or for a PerKey of its input, → output column of `root` that carries it unchanged."""
     found = {c.id: c.id for c in root.columns}
     node: Node = root
     while isinstance(node, RowWise):
         passes = node.operator.passes
         found = {out: passes[inner] for out, inner in found.items() if inner in passes}
         node = node.child
+    if not isinstance(top, PerKey):
+        return {inner: out for out, inner in reversed(found.items())}
     passes = top.operator.passes
     return {passes[inner]: out for out, inner in reversed(found.items()) if inner in passes}
 
@@ -128,7 +223,3 @@ def _below_row_wise(node: Node) -> Node:
     while isinstance(node, RowWise):
         node = node.child
     return node
-
-
-def _needs_everything(node: Whole | Loop) -> str:
-    return node.reason if isinstance(node, Whole) else f"{node.operator.label} is a recursive query"

@@ -23,6 +23,7 @@ from spark_trickle.algebra.relations import (
     Scan,
     Signed,
     Sum,
+    Top,
     Whole,
 )
 from spark_trickle.algebra.traverse import sources_of
@@ -54,7 +55,7 @@ class Pruner:
         match node:
             case Changes(scan=scan):
                 return node if scan.source in self._changed else None
-            case At() | Scan() | Whole() | Loop():
+            case At() | Scan() | Whole() | Top() | Loop():
                 return node
             case Signed(child=At(relation=relation)):
                 # Q(new) and Q(old) come as a pair; without a change below they cancel.

@@ -44,6 +44,8 @@ class Facts:
     """Why the old state cannot be continued from: a source replaced, a definition changed, a foreign write."""
     recomputed_reason: str = ""
     """The operator that needs all of its input."""
+    time_passed: bool = False
+    """The query asks for the time, and it is later than at the last refresh."""
     full_refresh_threshold: float = 0.5
     full_refresh_min_bytes: int = 0
 
@@ -54,16 +56,17 @@ def choose_action(facts: Facts) -> Decision:
         return Decision(Action.FULL, "it is filled for the first time")
     if facts.rebuild_reason:
         return Decision(Action.REINITIALIZE, facts.rebuild_reason)
-    if not facts.changed:
+    if not facts.changed and not facts.time_passed:
         return Decision(Action.NO_DATA, "no source has changed")
     names = ", ".join(f"`{c.name}`" for c in facts.changed)
+    what = f"{names} changed" if names else "time has passed"
     if facts.refresh_mode == "FULL":
-        return Decision(Action.FULL, f"refresh_mode is FULL; {names} changed")
+        return Decision(Action.FULL, f"refresh_mode is FULL; {what}")
     if facts.recomputed_reason:
-        return Decision(Action.FULL, f"{names} changed and {facts.recomputed_reason}")
-    if facts.refresh_mode == "AUTO":
+        return Decision(Action.FULL, f"{what} and {facts.recomputed_reason}")
+    if facts.refresh_mode == "AUTO" and facts.changed:
         largest = max(facts.changed, key=lambda c: c.share)
         heavy = sum(c.changed_bytes for c in facts.changed) >= facts.full_refresh_min_bytes
         if heavy and largest.share > facts.full_refresh_threshold:
             return Decision(Action.FULL, f"{largest.share:.0%} of `{largest.name}` changed, by size of files")
-    return Decision(Action.DIFFERENTIAL, f"{names} changed")
+    return Decision(Action.DIFFERENTIAL, what)

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import assert_never
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
 
-from spark_trickle.algebra.relations import NEW, OLD, At, Version
-from spark_trickle.catalyst.build import Builder
+from spark_trickle.algebra.relations import NEW, OLD, At, Relation, Version
+from spark_trickle.catalyst.build import Builder, Reader
 from spark_trickle.catalyst.definition import Definition
 from spark_trickle.catalyst.identity import net
 from spark_trickle.catalyst.plan import WEIGHT, Planner, output
-from spark_trickle.incremental.maintain import ByKey, ByWeight, Recompute
+from spark_trickle.catalyst.time import CLOCK
+from spark_trickle.incremental.maintain import ByKey, ByWeight, Iterate, Recompute, TopRows
 from spark_trickle.incremental.prune import Pruner
 from spark_trickle.refresh.definitions import Prepared
+from spark_trickle.refresh.recursion import Derivation
+from spark_trickle.refresh.top_rows import Race
 from spark_trickle.storage.changes import changes_between
 from spark_trickle.storage.layout import Layout
 from spark_trickle.storage.tables import DeltaTables, Snapshot
 
-Snapshots = Mapping[str, Snapshot]
+
+@dataclass(frozen=True)
+class Moment:
+    """One end of an interval: a version of every source, and the time if the query asks for it."""
+
+    snapshots: Mapping[str, Snapshot] = field(default_factory=dict)
+    at: datetime | None = None
 
 
 def layout_of(definition: Definition) -> Layout:
@@ -30,36 +41,51 @@ def layout_of(definition: Definition) -> Layout:
 class VersionReader:
     """Reads sources at the two ends of an interval, in the session of the definition."""
 
-    def __init__(self, tables: DeltaTables, old: Snapshots, new: Snapshots) -> None:
+    def __init__(self, tables: DeltaTables, old: Moment, new: Moment) -> None:
         self._tables = tables
-        self._snapshots = {OLD: old, NEW: new}
+        self._ends = {OLD: old, NEW: new}
 
     def rows(self, source: str, version: Version, columns: Sequence[str]) -> DataFrame:
-        return self._tables.rows(self._snapshots[version][source], columns)
+        return self._tables.rows(self._ends[version].snapshots[source], columns)
 
     def changes(self, source: str, columns: Sequence[str]) -> DataFrame | None:
-        old, new = self._snapshots[OLD][source], self._snapshots[NEW][source]
+        old, new = (self._ends[version].snapshots[source] for version in (OLD, NEW))
         return changes_between(self._tables, old, new, columns)
+
+    def instant(self, version: Version) -> datetime:
+        at = self._ends[version].at
+        assert at is not None  # noqa: S101 - a query that asks for the time has one in its frontier
+        return at
 
 
 class Computation:
     """Evaluates one definition over one interval; a context manager that lets go of what it held."""
 
     def __init__(
-        self, prepared: Prepared, tables: DeltaTables, old: Snapshots, new: Snapshots, local_rows: int
+        self, prepared: Prepared, tables: DeltaTables, old: Moment, new: Moment, local_rows: int
     ) -> None:
         self._definition = prepared.definition
         self._planner: Planner = prepared.planner
         self._tables = tables.in_session(prepared.planner.spark)
         self._layout = layout_of(prepared.definition)
-        self._builder = Builder(prepared.planner, VersionReader(self._tables, old, new), local_rows)
-        self._changed = frozenset(n for n in new if n in old and old[n] is not new[n])
+        self._reader = VersionReader(self._tables, old, new)
+        self._local_rows = local_rows
+        self._builders: list[Builder] = []
+        self._builder = self._build(self._reader)
+        before, after = old.snapshots, new.snapshots
+        moved = {n for n in after if n in before and before[n] is not after[n]}
+        self._changed = frozenset(moved | ({CLOCK} if old.at != new.at else set()))
 
     def __enter__(self) -> Computation:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._builder.close()
+        for builder in self._builders:
+            builder.close()
+
+    def _build(self, reader: Reader) -> Builder:
+        self._builders.append(Builder(self._planner, reader, self._local_rows))
+        return self._builders[-1]
 
     @property
     def changed_rows(self) -> int:
@@ -68,7 +94,10 @@ class Computation:
 
     def query(self) -> DataFrame:
         """The whole answer at the new versions, flat."""
-        rows = self._builder.rows(At(self._definition.relation, NEW))
+        return self._at_new(self._definition.relation)
+
+    def _at_new(self, relation: Relation) -> DataFrame:
+        rows = self._builder.rows(At(relation, NEW))
         assert rows is not None  # noqa: S101 - a relation at a version always has a plan
         return rows
 
@@ -80,6 +109,10 @@ class Computation:
                 return self._by_weight(maintenance)
             case ByKey():
                 return self._by_key(maintenance, stored)
+            case TopRows():
+                return self._top_rows(maintenance, stored)
+            case Iterate():
+                return self._iterate(maintenance, stored)
             case Recompute():
                 return self.difference(stored)
         assert_never(maintenance)
@@ -107,6 +140,39 @@ class Computation:
         on = [(i, columns[places[c]]) for i, c in enumerate(maintenance.columns)]
         old = self._planner.frame(self._builder.semi_join(kept, on, key_set))
         return self._against(rows, old)
+
+    def _top_rows(self, maintenance: TopRows, stored: Snapshot) -> DataFrame | None:
+        """The competing rows at hand, as few as decide; then the query's own LIMIT over them, against the table."""
+        plan = Pruner(self._changed).node(maintenance.change)
+        change = self._builder.change(plan) if plan is not None else None
+        if change is None:
+            return None
+        kept = self._carried(self._stored(stored), maintenance.places)
+        child = maintenance.top.child
+        race = Race(self._planner, maintenance.top, lambda: self._at_new(child), self._builder.hold)
+        rows = race.contenders(kept, net(change))
+        if rows is None:
+            return None
+        return self._against(self._over(child, rows), self._stored(stored))
+
+    def _iterate(self, maintenance: Iterate, stored: Snapshot) -> DataFrame | None:
+        kept = self._carried(self._stored(stored), maintenance.places)
+        derivation = Derivation(self._planner, self._reader, self._changed, self._build)
+        change = derivation.change(maintenance, kept)
+        return None if change is None else self._held(net(change.toDF(*self._layout.names, WEIGHT)))
+
+    def _over(self, node: Relation, rows: DataFrame) -> DataFrame:
+        """The query with other rows in the place of one of its relations."""
+        payload = node.operator.payload
+        other = self._planner.readdress(self._planner.analyzed(rows), output(payload))
+        root = self._definition.relation.operator.payload
+        return self._planner.frame(self._planner.replace_nodes(root, [(payload, other)]))
+
+    def _carried(self, frame: DataFrame, places: tuple[int, ...]) -> DataFrame:
+        """Some columns of the table by their ids in the query, named by position."""
+        index = {c.id: i for i, c in enumerate(self._definition.relation.columns)}
+        flat = frame.toDF(*[f"c{i}" for i in range(len(frame.columns))])
+        return flat.select(*[F.col(f"c{index[place]}").alias(f"r{n}") for n, place in enumerate(places)])
 
     def _against(self, new: DataFrame | None, old: DataFrame) -> DataFrame | None:
         removed = old.toDF(*self._layout.names).withColumn(WEIGHT, F.lit(-1).cast("long"))

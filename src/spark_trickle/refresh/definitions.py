@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_trickle.catalog import StreamTable
-from spark_trickle.catalyst.analyze import analyze_frame, analyze_text
+from spark_trickle.catalyst.analyze import analyze_frame, analyze_function, analyze_text
 from spark_trickle.catalyst.definition import Definition, define
 from spark_trickle.catalyst.plan import Plan, Planner
 from spark_trickle.catalyst.sessions import meaning_of, session_for
 from spark_trickle.catalyst.views import view_texts
-from spark_trickle.catalyst.volatile import refuse_clock_literals
+from spark_trickle.catalyst.volatile import policy_in, refuse_clock_literals
 from spark_trickle.errors import QueryError, StateError
 from spark_trickle.names import shown
+from spark_trickle.refresh.functions import call
 from spark_trickle.storage.tables import DeltaTables
 
 _NOT_FOUND = "TABLE_OR_VIEW_NOT_FOUND"
+
+Meaning = Mapping[str, str]
+"""Settings that a definition was written under."""
 
 
 @dataclass(frozen=True)
@@ -48,15 +52,20 @@ class Definitions:
         self._kept: dict[str, _Kept] = {}
         self._frames: dict[str, Plan] = {}
 
-    def of_text(self, query: str, settings: dict[str, str], catalog: str, database: str) -> Prepared:
-        planner, plan = self._analyzed(query, settings, catalog, database)
-        return Prepared(planner, define(planner, plan))
+    def of_text(self, query: str, settings: Meaning, catalog: str, database: str) -> Prepared:
+        planner, plan = self._analyzed("sql", query, settings, catalog, database)
+        return Prepared(planner, define(planner, plan, policy_in(settings)))
 
-    def of_frame(self, frame: DataFrame) -> tuple[Prepared, Plan]:
+    def of_function(self, reference: str, settings: Meaning, catalog: str, database: str) -> Prepared:
+        """The definition by a `module:function`, called in a session of its own."""
+        planner, plan = self._analyzed("function", reference, settings, catalog, database)
+        return Prepared(planner, define(planner, plan, policy_in(settings)))
+
+    def of_frame(self, frame: DataFrame, settings: Meaning) -> tuple[Prepared, Plan]:
         """A DataFrame's definition, and the plan to remember it by."""
         plan = analyze_frame(Planner(frame.sparkSession), frame)
         planner = self._planner_like(frame.sparkSession)
-        return Prepared(planner, define(planner, plan)), plan
+        return Prepared(planner, define(planner, plan, policy_in(settings))), plan
 
     def remember_frame(self, stream_table_id: str, plan: Plan | None) -> None:
         """A DataFrame has no text: its plan lives as long as this process. None: defined by text."""
@@ -78,38 +87,45 @@ class Definitions:
         kept = self._kept.get(table.id)
         if kept and kept.query == table.query and self._unchanged(kept):
             return kept.prepared
-        settings = dict(table.session_settings)
-        planner, plan = self._analyzed(table.query, settings, table.catalog_name, table.database_name)
-        prepared = Prepared(planner, define(planner, plan))
+        settings = table.session_settings
+        planner, plan = self._analyzed(
+            table.definition_kind, table.query, settings, table.catalog_name, table.database_name
+        )
+        prepared = Prepared(planner, define(planner, plan, policy_in(settings)))
         views = tuple(sorted(view_texts(planner, plan).items()))
         self._kept[table.id] = _Kept(prepared, table.query, self._schemas(prepared), views)
         return prepared
 
     def _analyzed(
-        self, query: str, settings: dict[str, str], catalog: str, database: str
+        self, kind: str, query: str, settings: Meaning, catalog: str, database: str
     ) -> tuple[Planner, Plan]:
-        """The analyzed text. A table unknown to Spark may have been created by another process meanwhile."""
-        try:
-            refuse_clock_literals(query)
+        """The analyzed query. A table unknown to Spark may have been created by another process meanwhile."""
+
+        def attempt() -> tuple[Planner, Plan]:
             planner = Planner(session_for(self._spark, settings, catalog, database))
+            if kind == "function":
+                return planner, analyze_function(planner, lambda: call(query, planner.spark))
+            refuse_clock_literals(query)
             return planner, analyze_text(planner, query)
+
+        try:
+            return attempt()
         except (QueryError, PySparkException) as error:
             if self._rescan is None or (isinstance(error, QueryError) and error.code != _NOT_FOUND):
                 raise
             self._rescan()
-            planner = Planner(session_for(self._spark, settings, catalog, database))
-            return planner, analyze_text(planner, query)
+            return attempt()
 
     def _of_remembered_frame(self, table: StreamTable) -> Prepared:
         plan = self._frames.get(table.id)
         if plan is None:
             raise StateError(
                 f"`{shown(table.name)}` is defined by a DataFrame of another process and can only be refreshed there.",
-                hint="Define it by SQL text, or create it again in this process with or_replace=True.",
+                hint="Define it by SQL text or by a function, or create it again in this process with or_replace=True.",
                 code="DATAFRAME_OF_ANOTHER_PROCESS",
             )
         planner = self._planner_like(self._spark)
-        return Prepared(planner, define(planner, plan))
+        return Prepared(planner, define(planner, plan, policy_in(table.session_settings)))
 
     def _planner_like(self, spark: SparkSession) -> Planner:
         """A planner in a session of its own that means the same as the given one."""

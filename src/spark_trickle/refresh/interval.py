@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from spark_trickle.catalog import Dependency, StreamTable
 from spark_trickle.catalyst.definition import Definition
@@ -21,7 +22,7 @@ _COMMITS_LOOKED_AT = 100
 
 @dataclass(frozen=True)
 class Interval:
-    """The versions to go from and to, and what is in the way."""
+    """The versions and times to go from and to, and what is in the way."""
 
     new: Frontier
     old: Frontier | None
@@ -33,14 +34,19 @@ class Interval:
     new_snapshots: Mapping[str, Snapshot] = field(default_factory=dict)
 
 
-Pins = Mapping[str, SourceVersion]
-"""Base tables and the version of each that a whole run of refreshes agrees on."""
+@dataclass(frozen=True, slots=True)
+class Pins:
+    """What a whole run of refreshes agrees on: the version of every base table, and the time."""
+
+    bases: Mapping[str, SourceVersion]
+    at: datetime
 
 
-def pin_bases(dependencies: list[Dependency], runtime: Runtime) -> dict[str, SourceVersion]:
-    """The newest version of every base table."""
+def pin_bases(dependencies: list[Dependency], runtime: Runtime) -> Pins:
+    """The newest version of every base table, and the time now."""
     places = {d.source_name: d.location for d in dependencies if d.source_kind == "delta"}
-    return {name: runtime.tables.latest(location) for name, location in sorted(places.items())}
+    newest = {name: runtime.tables.latest(location) for name, location in sorted(places.items())}
+    return Pins(newest, runtime.clock())
 
 
 def measure_interval(
@@ -53,6 +59,9 @@ def measure_interval(
     """From the table's frontier to the pinned versions."""
     new, mixed = _new_frontier(table, definition, pins, upstream)
     old = table.frontier
+    if definition.uses_time:
+        last = old.data_timestamp if old else None
+        new = replace(new, data_timestamp=max(last, pins.at) if last else pins.at)
     if old is None:
         return Interval(new, None, tuple(sorted(new.inputs)), mixed)
     replaced = [n for n, v in new.inputs.items() if n in old.inputs and old.inputs[n].table_id != v.table_id]
@@ -95,6 +104,7 @@ def facts_of(
         first_fill=table.frontier is None,
         rebuild_reason=rebuild,
         recomputed_reason=definition.recomputed,
+        time_passed=interval.old is not None and interval.old.data_timestamp != interval.new.data_timestamp,
         full_refresh_threshold=runtime.settings.full_refresh_threshold,
         full_refresh_min_bytes=runtime.settings.full_refresh_min_bytes,
     )
@@ -119,8 +129,8 @@ def _new_frontier(
     for name in definition.sources:
         source = upstream.get(name)
         if source is None:
-            inputs[name] = pins[name]
-            paths.append({name: pins[name]})
+            inputs[name] = pins.bases[name]
+            paths.append({name: pins.bases[name]})
         elif source.frontier is None or source.table_version is None:
             raise RefreshError(
                 f"`{shown(name)}` has not been filled yet, so `{shown(table.name)}` cannot read it.",

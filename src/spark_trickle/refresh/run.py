@@ -15,16 +15,16 @@ from spark_trickle.errors import DefinitionError, IntegrityError, RefreshError, 
 from spark_trickle.frontier import Frontier
 from spark_trickle.names import parse_name, shown
 from spark_trickle.refresh.choose import Action, Decision, choose_action
-from spark_trickle.refresh.compute import Computation, layout_of
+from spark_trickle.refresh.compute import Computation, Moment, layout_of
 from spark_trickle.refresh.definitions import Prepared
 from spark_trickle.refresh.interval import Interval, Pins, check_agreement, facts_of, measure_interval
 from spark_trickle.refresh.recover import recover
+from spark_trickle.refresh.recursion import NotConverged
 from spark_trickle.refresh.results import RefreshResult
 from spark_trickle.refresh.runtime import Runtime, lease_on, owner_name
 from spark_trickle.storage.apply import Written, add_change, overwrite
 from spark_trickle.storage.commits import Stamp
 from spark_trickle.storage.locks import write_lock
-from spark_trickle.storage.tables import Snapshot
 from spark_trickle.storage.warehouse import create_table
 
 _GONE = ("FAILED_READ_FILE.FILE_NOT_EXIST", "DELTA_FILE_NOT_FOUND", "DELTA_CHANGE_DATA_FILE_NOT_FOUND")
@@ -125,6 +125,8 @@ def _write(
             return decision, _write_change(table, prepared, interval, decision, steps, runtime)
         except IntegrityError as error:
             decision = Decision(Action.REINITIALIZE, error.message)
+        except NotConverged as error:
+            decision = Decision(Action.FULL, f"{error}; {decision.reason}")
         except (PySparkException, Py4JError) as error:
             decision = _safer(decision, error)
     if decision.action is Action.FULL and table.frontier is not None and _has_dependents(table, runtime):
@@ -152,7 +154,7 @@ def _write_change(
     runtime: Runtime,
 ) -> Written | None:
     stored = runtime.tables.latest_snapshot(table.location)
-    old, new = _snapshots(prepared, interval, runtime)
+    old, new = _ends(prepared, interval, runtime)
     with Computation(prepared, runtime.tables, old, new, runtime.settings.local_change_rows) as computation:
         with steps.step("compute"):
             full = decision.action is Action.FULL
@@ -180,8 +182,10 @@ def _write_all(
         location = create_table(runtime.spark, parse_name(table.name), layout)
         with runtime.catalog.begin() as catalog:
             table = catalog.stream_tables.update(table.id, location=location, table_version=None)
-    _, new = _snapshots(prepared, interval, runtime)
-    with Computation(prepared, runtime.tables, {}, new, runtime.settings.local_change_rows) as computation:
+    _, new = _ends(prepared, interval, runtime)
+    with Computation(
+        prepared, runtime.tables, Moment(), new, runtime.settings.local_change_rows
+    ) as computation:
         with steps.step("compute"):
             rows = computation.query()
         with steps.step("write"), write_lock(runtime.locks, table.id):
@@ -191,13 +195,15 @@ def _write_all(
             return written
 
 
-def _snapshots(
-    prepared: Prepared, interval: Interval, runtime: Runtime
-) -> tuple[dict[str, Snapshot], dict[str, Snapshot]]:
+def _ends(prepared: Prepared, interval: Interval, runtime: Runtime) -> tuple[Moment, Moment]:
     """Both ends of the interval for every source; an unchanged source is one snapshot twice."""
     sources = prepared.definition.sources
     new = {n: runtime.tables.snapshot(sources[n].location, v) for n, v in interval.new.inputs.items()}
-    return {**new, **interval.old_snapshots}, {**new, **interval.new_snapshots}
+    before = interval.old.data_timestamp if interval.old else None
+    return (
+        Moment({**new, **interval.old_snapshots}, before),
+        Moment({**new, **interval.new_snapshots}, interval.new.data_timestamp),
+    )
 
 
 def _stamp(table: StreamTable, prepared: Prepared, interval: Interval, decision: Decision) -> Stamp:

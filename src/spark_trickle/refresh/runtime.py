@@ -13,6 +13,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from spark_trickle.catalog import Catalog
+from spark_trickle.catalyst.sessions import meaning_of
+from spark_trickle.catalyst.volatile import POLICY
 from spark_trickle.clock import Clock, system_clock
 from spark_trickle.config import Settings
 from spark_trickle.errors import TrickleError
@@ -43,6 +45,11 @@ class Runtime:
     def __post_init__(self) -> None:
         self.tables = DeltaTables(self.spark)
         self.definitions = Definitions(self.spark, self.tables, self.rescan)
+
+    def meaning(self) -> dict[str, str]:
+        """What decides how a definition is understood: settings of the session, and our own."""
+        policy = self.settings.volatile_function_policy
+        return meaning_of(self.spark) | ({POLICY: policy} if policy != "reject" else {})
 
     @property
     def locks(self) -> Path:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from spark_trickle.catalog import StreamTable
 from spark_trickle.errors import RefreshError, StateError, TrickleError
-from spark_trickle.frontier import SourceVersion
 from spark_trickle.graph.dependencies import Dependencies
 from spark_trickle.names import shown
 from spark_trickle.refresh.choose import Action
@@ -65,15 +64,15 @@ def refresh_with_upstream(name: str, runtime: Runtime) -> list[RefreshResult]:
     return results
 
 
-def _never_back(pins: Pins, tables: Mapping[str, StreamTable]) -> dict[str, SourceVersion]:
+def _never_back(pins: Pins, tables: Mapping[str, StreamTable]) -> Pins:
     """The pinned versions, or newer ones that another process's refresh has already taken in."""
-    newest = dict(pins)
+    newest = dict(pins.bases)
     for table in tables.values():
         for name, version in (table.frontier.bases if table.frontier else {}).items():
             pinned = newest.get(name)
             if pinned and pinned.table_id == version.table_id and pinned.version < version.version:
                 newest[name] = version
-    return newest
+    return Pins(newest, pins.at)
 
 
 def _current(runtime: Runtime) -> dict[str, StreamTable]:

@@ -14,7 +14,7 @@ from spark_trickle.catalyst.plan import WEIGHT
 from spark_trickle.errors import StateError
 from spark_trickle.frontier import Frontier, SourceVersion
 from spark_trickle.names import shown
-from spark_trickle.refresh.compute import Computation
+from spark_trickle.refresh.compute import Computation, Moment
 from spark_trickle.refresh.definitions import Prepared
 from spark_trickle.refresh.results import VerifyResult
 from spark_trickle.refresh.runtime import Runtime
@@ -39,7 +39,10 @@ def verify_table(
             hint="Only versions that the sources still retain can be verified.",
             code="VERSION_UNAVAILABLE",
         ) from None
-    with Computation(prepared, runtime.tables, {}, read, runtime.settings.local_change_rows) as computation:
+    now = Moment(read, frontier.data_timestamp)
+    with Computation(
+        prepared, runtime.tables, Moment(), now, runtime.settings.local_change_rows
+    ) as computation:
         difference = computation.difference(stored)
         return _judge(shown(table.name), version, prepared, difference)
 

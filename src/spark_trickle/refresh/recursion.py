@@ -1,0 +1,85 @@
+"""A recursive query from its stored rows: what the change derives from them, and what that derives, and so on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import reduce
+
+from pyspark.sql import DataFrame
+
+from spark_trickle.algebra.relations import NEW, Node, Version
+from spark_trickle.catalyst.build import Builder, Reader
+from spark_trickle.catalyst.identity import net
+from spark_trickle.catalyst.plan import WEIGHT, Plan, Planner
+from spark_trickle.incremental.maintain import Iterate
+from spark_trickle.incremental.prune import Pruner
+
+_LEVELS = "spark.sql.cteRecursionLevelLimit"
+
+
+class NotConverged(Exception):  # noqa: N818 - not an error: the query itself may well end
+    """A change that derives more and more, as through a cycle that the query need not reach."""
+
+
+@dataclass(frozen=True)
+class _WithItself:
+    """The sources, and the recursive query itself as one more of them."""
+
+    sources: Reader
+    itself: str
+    own_rows: DataFrame | None = None
+    own_changes: DataFrame | None = None
+    only_new: bool = False
+
+    def rows(self, source: str, version: Version, columns: Sequence[str]) -> DataFrame:
+        if source == self.itself:
+            assert self.own_rows is not None  # noqa: S101 - a step reads itself either as rows or as a change
+            return self.own_rows
+        return self.sources.rows(source, NEW if self.only_new else version, columns)
+
+    def instant(self, version: Version) -> datetime:
+        return self.sources.instant(NEW if self.only_new else version)
+
+    def changes(self, source: str, columns: Sequence[str]) -> DataFrame | None:
+        return self.own_changes if source == self.itself else self.sources.changes(source, columns)
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """One recursive query over one interval."""
+
+    planner: Planner
+    sources: Reader
+    changed: frozenset[str]
+    build: Callable[[Reader], Builder]
+
+    def change(self, query: Iterate, stored: DataFrame) -> DataFrame | None:
+        """The change of the table, weight last, not netted; None when there is none."""
+        start = _WithItself(self.sources, query.itself, own_rows=stored)
+        found = self._evaluated(start, self.changed, [query.base, query.step], len(stored.columns))
+        total: list[DataFrame] = []
+        most = int(self.planner.spark.conf.get(_LEVELS) or 0)
+        while found is not None:
+            if 0 <= most < len(total):
+                raise NotConverged(f"the change is still deriving rows after {most} steps")
+            total.append(self.planner.frame(found))
+            step = _WithItself(self.sources, query.itself, own_changes=total[-1], only_new=True)
+            found = self._evaluated(step, frozenset({query.itself}), [query.step], len(stored.columns))
+        if not total:
+            return None
+        derived = _WithItself(self.sources, query.itself, own_changes=net(reduce(DataFrame.unionAll, total)))
+        return self.build(derived).change(query.result)
+
+    def _evaluated(
+        self, reader: Reader, changed: frozenset[str], changes: list[Node], width: int
+    ) -> Plan | None:
+        """The sum of some changes, netted and held; columns are named by position."""
+        builder, pruner = self.build(reader), Pruner(changed)
+        plans = [plan for plan in map(pruner.node, changes) if plan is not None]
+        frames = [frame for frame in map(builder.change, plans) if frame is not None]
+        if not frames:
+            return None
+        names = [f"r{i}" for i in range(width)]
+        return builder.hold(net(reduce(DataFrame.unionAll, (f.toDF(*names, WEIGHT) for f in frames))))
