@@ -115,8 +115,15 @@ def _notes(definition: Definition) -> tuple[str, ...]:
     if names:
         listed = ", ".join(f"`{n}`" for n in names)
         notes.append(f"two evaluations may compute {listed} differently; stored values are compared by key")
+    notes += [f"{what}, which the policy allows" for what in definition.volatile]
+    if definition.uses_time:
+        notes.append(
+            "time functions give the time of the refresh; every refresh looks for rows that time has moved"
+        )
     if definition.hidden.fields:
-        notes.append("the table has a hidden column `__st` with the key columns the query does not project")
+        notes.append(
+            "the table has a hidden column `__st` with columns that refreshes need and the query does not project"
+        )
     return tuple(notes)
 
 

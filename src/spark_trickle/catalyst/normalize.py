@@ -59,8 +59,8 @@ def normalize(planner: Planner, analyzed: Plan) -> Plan:
     plan = _once(planner, plan, FINISH)  # once more: what was inside subqueries is part of the plan now
     plan = _until_stable(planner, plan, SIMPLIFY)
     plan = outer_joins_to_left(planner, plan)
-    plan = limits_decide_ties(planner, plan)
     plan = _until_stable(planner, plan, PRUNE)
+    plan = limits_decide_ties(planner, plan)  # after pruning, which puts projections below limits
     plan = _without_root_sort(planner, plan)
     plan = join_clock(planner, plan)
     _check(planner, plan, analyzed)

@@ -27,7 +27,8 @@ HINTS = {
 }
 """What to do next, by Spark's error condition or its main class."""
 
-DATA_ERRORS = ("DIVIDE_BY_ZERO", "ARITHMETIC_OVERFLOW", "CAST_INVALID_INPUT", "SCALAR_SUBQUERY_TOO_MANY_ROWS")
+_DATA_STATES = ("21", "22", "38", "39", "P0")
+"""Classes of SQLSTATE: cardinality, data, external routines, and what a query raises itself."""
 
 
 def condition_of(error: BaseException) -> str:
@@ -36,12 +37,23 @@ def condition_of(error: BaseException) -> str:
     return conditions[-1] if conditions else ""
 
 
+def is_data_error(error: BaseException) -> bool:
+    """True if an expression met a value it cannot deal with: an overflow, a bad cast, a second row."""
+    cause = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
+    while cause is not None:
+        if _asked(cause, "getSqlState").startswith(_DATA_STATES):
+            return True
+        cause = cause.getCause()
+    return False
+
+
 def sentence_of(error: BaseException) -> str:
     """The first sentence of Spark's message, without its code, its plan and its stack."""
     causes = _causes(error)
     text = next((m for c, m in reversed(causes) if c and m), causes[-1][1] if causes else str(error))
     text = re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", text.strip())
-    text = text.split("\n")[0]
+    first, *_, last = [text.split("\n")[0], *(line for line in text.split("\n") if line.strip())]
+    text = last.strip() if "Traceback" in first else first  # what a Python function raised comes last
     text = re.sub(r"\s*SQLSTATE: \w+.*$", "", text).strip() or type(error).__name__
     return text if text.endswith((".", "?", "!")) else text + "."
 
@@ -55,14 +67,16 @@ def _causes(error: BaseException) -> list[tuple[str, str]]:
     else:
         return []
     while cause is not None:
-        found.append((_condition(cause), str(cause.getMessage() or cause.getClass().getSimpleName())))
+        found.append(
+            (_asked(cause, "getCondition"), str(cause.getMessage() or cause.getClass().getSimpleName()))
+        )
         cause = cause.getCause()
     return found
 
 
-def _condition(cause: Any) -> str:
+def _asked(cause: Any, question: str) -> str:
     try:
-        return str(cause.getCondition() or "")
+        return str(getattr(cause, question)() or "")
     except (Py4JError, TypeError):  # not one of Spark's own exceptions
         return ""
 
@@ -81,7 +95,7 @@ def refresh_error(name: str, error: BaseException) -> TrickleError:
         return SetupError("Spark is not running any more.", hint="Start again: `with Trickle() as trickle:`.")
     hint = (
         "Mend the data the message names and refresh again; nothing was changed."
-        if condition.startswith(DATA_ERRORS)
+        if is_data_error(error)
         else "Nothing was changed; the next refresh starts from the same frontier."
     )
     return RefreshError(

@@ -10,7 +10,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from spark_trickle.catalog import Dependency, StreamTable
-from spark_trickle.catalyst.spark_errors import DATA_ERRORS, condition_of, refresh_error, sentence_of
+from spark_trickle.catalyst.spark_errors import condition_of, is_data_error, refresh_error, sentence_of
 from spark_trickle.errors import DefinitionError, IntegrityError, RefreshError, TrickleError
 from spark_trickle.frontier import Frontier
 from spark_trickle.names import parse_name, shown
@@ -139,7 +139,7 @@ def _safer(decision: Decision, error: BaseException) -> Decision:
     condition = condition_of(error)
     if condition.startswith(_GONE):
         return Decision(Action.REINITIALIZE, f"files of the version read last are gone: {sentence_of(error)}")
-    if condition.startswith(DATA_ERRORS):
+    if is_data_error(error):
         why = f"{condition} on rows that the query itself may never meet; {decision.reason}"
         return Decision(Action.FULL, why)
     raise error
