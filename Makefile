@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: install demo test check format fuzz tpch crash clean
+.PHONY: install demo test check format fuzz tpch tpcds crash clean
 
 install: $(STAMP)
 
@@ -38,11 +38,15 @@ format: install
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-fuzz: install          ## random edits, more seeds and cycles than CI has time for
+fuzz: install          ## random edits and random queries, more than CI has time for
 	$(BIN)/python -m tests.spark.fuzz
+	$(BIN)/python -m tests.spark.random_run
 
 tpch: install          ## TPC-H at scale 0.01: 22 stream tables, three edit cycles, checked against Spark
 	$(BIN)/python -m tests.spark.tpch
+
+tpcds: install         ## TPC-DS on tiny tables: 99 stream tables, three edit cycles, checked against Spark
+	$(BIN)/python -m tests.spark.tpcds
 
 crash: install         ## real processes killed by SIGKILL at every step of a refresh
 	TRICKLE_TEST_ALL_KILLS=1 $(BIN)/python -m pytest tests/spark/test_crash.py -k real
