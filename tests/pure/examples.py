@@ -9,8 +9,11 @@ from spark_trickle.algebra.relations import (
     Node,
     Operator,
     PerKey,
+    Recursion,
+    Relation,
     RowWise,
     Scan,
+    Top,
     Whole,
 )
 
@@ -32,7 +35,7 @@ def select(child: Node, *columns: Column) -> RowWise:
     """SELECT of some columns; `buyer` is another name for `customer`."""
     source = {c.id: CUSTOMER.id if c is BUYER else c.id for c in columns}
     reads = {out: frozenset([inner]) for out, inner in source.items()}
-    return RowWise(columns, child, Operator(None, "SELECT", source, reads))
+    return RowWise(columns, child, Operator(None, "SELECT", source, reads, keeps_rows=True))
 
 
 def where(child: Node, column: Column) -> RowWise:
@@ -96,6 +99,20 @@ def count(*children: Node, repeatable: bool = True) -> Whole:
     unrepeatable = frozenset() if repeatable else frozenset([COUNT.id])
     operator = Operator(None, "count(*)", unrepeatable=unrepeatable)
     return Whole((COUNT,), children, operator, "an aggregate without keys reads everything")
+
+
+def top(child: Relation, limit: int | None = 3) -> Top:
+    return Top(child.columns, child, limit, 0, Operator(None, "ORDER BY amount"))
+
+
+def descent(limit: bool = False) -> Loop:
+    """Orders of orders: R = orders + R ⋈ orders."""
+    itself = Scan((ID, CUSTOMER, AMOUNT), "itself", Operator(None, "itself"))
+    step = select(join(itself, customers(), (CUSTOMER, KEY)), ID, CUSTOMER, AMOUNT)
+    parts = None if limit else Recursion(orders(), step, "itself")
+    return Loop(
+        (ID, CUSTOMER, AMOUNT), (orders(), customers()), Operator(None, "RECURSIVE"), parts, "a LIMIT"
+    )
 
 
 def recursion(child: Node) -> Loop:

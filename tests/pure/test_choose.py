@@ -39,6 +39,13 @@ AUTO = Facts("AUTO", (SMALL,))
         (replace(AUTO, rebuild_reason="`orders` was replaced"), Action.REINITIALIZE, "`orders` was replaced"),
         (replace(AUTO, changed=(), rebuild_reason="a view changed"), Action.REINITIALIZE, "a view changed"),
         (replace(AUTO, changed=(SourceChange("e", 0, 0),)), Action.DIFFERENTIAL, "`e` changed"),
+        (replace(AUTO, changed=(), time_passed=True), Action.DIFFERENTIAL, "time has passed"),
+        (replace(AUTO, time_passed=True), Action.DIFFERENTIAL, "`orders` changed"),
+        (
+            replace(AUTO, changed=(), time_passed=True, recomputed_reason="COUNT needs all rows"),
+            Action.FULL,
+            "time has passed and COUNT needs all rows",
+        ),
     ],
 )
 def test_the_action_and_its_reason(facts: Facts, action: Action, reason: str) -> None:

@@ -20,11 +20,13 @@ def test_the_defaults_are_valid() -> None:
         {"full_refresh_min_bytes": 0},
         {"lease_seconds": 1},
         {"local_change_rows": 1},
+        {"volatile_function_policy": "allow"},
     ],
     ids=str,
 )
 def test_the_outermost_valid_values_are_accepted(valid: dict[str, float]) -> None:
-    Settings(**valid)
+    accepted = Settings(**valid)
+    assert {name: getattr(accepted, name) for name in valid} == valid
 
 
 @pytest.mark.parametrize(
@@ -35,6 +37,7 @@ def test_the_outermost_valid_values_are_accepted(valid: dict[str, float]) -> Non
         ("full_refresh_min_bytes", -1, "at least 0"),
         ("lease_seconds", 0, "at least 1"),
         ("local_change_rows", -3, "at least 1"),
+        ("volatile_function_policy", "maybe", "reject, warn or allow"),
     ],
 )
 def test_an_invalid_setting_is_named_with_its_value_and_its_bounds(

@@ -24,7 +24,9 @@ from spark_trickle.incremental.differentiate import differentiate
 from spark_trickle.incremental.maintain import (
     ByKey,
     ByWeight,
+    Iterate,
     Recompute,
+    TopRows,
     hidden_columns,
     maintain,
     recomputed_parts,
@@ -41,6 +43,7 @@ from tests.pure.examples import (
     TOTAL,
     count,
     customers,
+    descent,
     except_all,
     join,
     left_join,
@@ -48,6 +51,7 @@ from tests.pure.examples import (
     recursion,
     scalar,
     select,
+    top,
     totals,
     where,
 )
@@ -130,6 +134,42 @@ def test_everything_else_is_recomputed_and_says_why(query: Relation, reason: str
     assert plan.reason == reason
     assert isinstance(plan.query, At)
     assert (plan.query.relation, plan.query.version) == (query, NEW)
+
+
+def test_a_limit_is_merged_into_the_stored_rows() -> None:
+    plan = maintain(select(top(orders()), CUSTOMER, ID, AMOUNT))
+    assert isinstance(plan, TopRows)
+    assert plan.places == (ID.id, CUSTOMER.id, AMOUNT.id)
+    assert isinstance(plan.change, Changes)
+
+
+def test_a_linear_recursion_is_derived_from_the_stored_rows() -> None:
+    plan = maintain(select(descent(), ID, CUSTOMER, AMOUNT))
+    assert isinstance(plan, Iterate)
+    assert plan.itself == "itself"
+    assert recomputed_parts(descent()) == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        where(top(orders()), AMOUNT),
+        top(orders(), limit=None),
+        top(totals(orders(), CUSTOMER, repeatable=False)),
+        select(top(orders()), ID),
+        where(descent(), AMOUNT),
+        descent(limit=True),
+    ],
+    ids=["filter", "no limit", "unrepeatable", "columns missing", "filter above recursion", "not linear"],
+)
+def test_what_the_table_does_not_hold_cannot_be_continued_from(query: Relation) -> None:
+    assert isinstance(maintain(query), Recompute)
+
+
+def test_columns_of_limited_and_recursive_rows_are_hidden_beside_the_query_s_own() -> None:
+    assert hidden_columns(select(top(orders()), ID)) == (CUSTOMER.id, AMOUNT.id)
+    assert hidden_columns(select(descent(), AMOUNT)) == (ID.id, CUSTOMER.id)
+    assert hidden_columns(where(top(orders()), AMOUNT)) == ()
 
 
 def test_visible_keys_are_the_output_columns_that_carry_them() -> None:

@@ -4,12 +4,24 @@ from textwrap import dedent
 
 import pytest
 
-from spark_trickle.algebra.relations import NEW, At, Changes, KeysOf, Matching, Node, PerKey
+from spark_trickle.algebra.relations import (
+    NEW,
+    At,
+    Changes,
+    KeysOf,
+    Loop,
+    Matching,
+    Node,
+    Operator,
+    PerKey,
+    Top,
+)
 from spark_trickle.algebra.render import describe, render
 from spark_trickle.incremental.differentiate import differentiate
 from tests.pure.examples import (
     AMOUNT,
     CUSTOMER,
+    ID,
     count,
     customers,
     existence,
@@ -170,6 +182,10 @@ def test_the_text_of_a_plan(name: str) -> None:
 
 
 def test_every_node_can_be_described_in_one_line() -> None:
+    order = Operator(None, "ORDER BY id")
+    assert describe(Top((ID,), orders(), 3, 0, order)) == "Top 3 rows: ORDER BY id"
+    assert describe(Top((ID,), orders(), None, 2, order)) == "Top all rows after 2: ORDER BY id"
+    assert describe(Loop((ID,), (orders(),), order, None, "why")) == "Loop: ORDER BY id  -- why"
     keys = KeysOf(((Changes(orders()), (CUSTOMER.id,)),))
     assert describe(keys) == "keys touched by"
     assert (

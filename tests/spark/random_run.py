@@ -56,7 +56,7 @@ class Summary:
         support, _, reason = watched.support.partition(": ")
         self.support[support or "not created"] += 1
         if support == "recomputed":
-            self.recomputed[re.sub(r"`[^`]+`", "…", reason)] += 1
+            self.recomputed[re.sub(r".* depends on `[^`]+`", "… depends on …", reason)] += 1
 
 
 @dataclass(frozen=True)

@@ -47,9 +47,9 @@ def find_function(reference: str) -> Build:
         sys.path.append(here)
     try:
         found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
+    except Exception as error:  # a module of the user's may raise anything while it is imported
         raise QueryError(
-            f"The function `{reference}` cannot be imported: {error}.",
+            f"The function `{reference}` cannot be imported: {type(error).__name__}: {error}.",
             hint="Run from the folder that holds the module, or install the package that has it.",
             code="FUNCTION_NOT_FOUND",
         ) from error
