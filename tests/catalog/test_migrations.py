@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, inspect
 
-from spark_trickle.catalog import Catalog
-from spark_trickle.catalog.schema import METADATA, VERSION_TABLE
+from spark_trickle.catalog import Catalog, migrate
+from spark_trickle.catalog.schema import METADATA, REVISION, VERSION_TABLE
 from spark_trickle.catalog.url import parse_url
 
 
@@ -28,6 +31,11 @@ def test_the_migrated_schema_is_the_schema_of_the_code(url: str) -> None:
                 {"ondelete": "CASCADE"} for _ in table.foreign_key_constraints
             ]
     engine.dispose()
+
+
+def test_the_revision_of_the_code_is_the_last_step() -> None:
+    folder = Path(migrate.__file__).with_name("migrations")
+    assert ScriptDirectory(str(folder)).get_current_head() == REVISION
 
 
 def test_opening_again_changes_nothing(url: str) -> None:

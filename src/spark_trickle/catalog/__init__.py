@@ -14,6 +14,7 @@ url             which database, and how its address is shown
 engine          connections: pragmas, pools, how a transaction begins
 failures        database errors in our words
 migrate         bring a database to this version's schema
+upgrade         Alembic's part of it, imported only when there is something to do
 migrations/     the steps it runs
 catalog         `Catalog`: open, begin, close
 """

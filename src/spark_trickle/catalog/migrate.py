@@ -2,42 +2,29 @@
 
 from __future__ import annotations
 
-import threading
-from pathlib import Path
-
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, Engine, inspect, text
 
 from spark_trickle.catalog.engine import connect
 from spark_trickle.catalog.failures import BUSY_SECONDS
-from spark_trickle.catalog.schema import VERSION_TABLE
-from spark_trickle.errors import CatalogError
-
-_FOLDER = Path(__file__).with_name("migrations")
+from spark_trickle.catalog.schema import REVISION, VERSION_TABLE
 
 _ADVISORY_LOCK = int.from_bytes(b"trickle")
 """The number under which processes wait for each other in PostgreSQL."""
 
-_ALEMBIC = threading.Lock()
-"""Alembic keeps the migration under way in module globals."""
-
 
 def migrate(engine: Engine, shown: str) -> None:
     """Run the steps that the database lacks, all in one transaction."""
-    config = Config()
-    config.set_main_option("script_location", str(_FOLDER).replace("%", "%%"))
-    script = ScriptDirectory.from_config(config)
     with connect(engine, write=False) as connection, connection.begin():
-        if _revision(connection) == script.get_current_head():
+        if _revision(connection) == REVISION:
             return
-    with _ALEMBIC, connect(engine, write=True) as connection, connection.begin():
+    from spark_trickle.catalog.upgrade import (
+        ALEMBIC,
+        upgrade,
+    )  # Alembic takes as long to import as all the rest
+
+    with ALEMBIC, connect(engine, write=True) as connection, connection.begin():
         _wait_for_others(connection)
-        _refuse_newer(_revision(connection), script, shown)
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        upgrade(connection, _revision(connection), shown)
 
 
 def _wait_for_others(connection: Connection) -> None:
@@ -48,15 +35,7 @@ def _wait_for_others(connection: Connection) -> None:
 
 
 def _revision(connection: Connection) -> str | None:
-    return MigrationContext.configure(
-        connection, opts={"version_table": VERSION_TABLE}
-    ).get_current_revision()
-
-
-def _refuse_newer(revision: str | None, script: ScriptDirectory, shown: str) -> None:
-    if revision is not None and revision not in {known.revision for known in script.walk_revisions()}:
-        raise CatalogError(
-            f"The catalog `{shown}` has schema `{revision}`, made by a newer spark-trickle than this one.",
-            hint="pip install --upgrade spark-trickle",
-            code="CATALOG_TOO_NEW",
-        )
+    if not inspect(connection).has_table(VERSION_TABLE):
+        return None
+    found = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()
+    return None if found is None else str(found)

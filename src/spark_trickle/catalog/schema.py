@@ -21,6 +21,9 @@ from spark_trickle.catalog.columns import FrontierText, JsonMapping, JsonPairs, 
 VERSION_TABLE = "trickle_schema_version"
 """Alembic's own table. Our names start with `trickle_` because a PostgreSQL database may be shared."""
 
+REVISION = "0001"
+"""The last step in `migrations/versions/`; a test compares the two."""
+
 METADATA = MetaData(
     # Named constraints can be dropped by a later migration on either database.
     naming_convention={
