@@ -33,9 +33,10 @@ QUERIES: dict[str, tuple[str, str]] = {
     "type mismatch": ("SELECT id FROM bad.t WHERE id", "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN"),
     "rand": ("SELECT id, rand() AS r FROM bad.t", "VOLATILE_FUNCTION"),
     "uuid": ("SELECT id, uuid() AS u FROM bad.t", "VOLATILE_FUNCTION"),
-    "current_timestamp": ("SELECT id, current_timestamp() AS n FROM bad.t", "VOLATILE_FUNCTION"),
-    "now in a subquery": (
-        "SELECT id FROM bad.t WHERE EXISTS (SELECT 1 FROM bad.u WHERE u.at < now())",
+    "current_time": ("SELECT id, current_time() AS n FROM bad.t", "VOLATILE_FUNCTION"),
+    "special date": ("SELECT id, DATE'today' AS d FROM bad.t", "VOLATILE_FUNCTION"),
+    "chance in a subquery": (
+        "SELECT id FROM bad.t WHERE EXISTS (SELECT 1 FROM bad.u WHERE rand() < 0.5)",
         "VOLATILE_FUNCTION",
     ),
     "row ids": ("SELECT monotonically_increasing_id() AS i FROM bad.t", "VOLATILE_FUNCTION"),
