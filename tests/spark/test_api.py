@@ -120,8 +120,10 @@ def test_explain_tells_the_decision_before_it_is_taken(trickle: Trickle, databas
     assert "DIFFERENTIAL" in text and "Support: incremental" in text and "changes of" in text
     partly = trickle.explain("SELECT id FROM orders WHERE amount > (SELECT AVG(amount) FROM orders)")
     assert partly.support.startswith("partly recomputed: an aggregate without grouping keys")
+    assert any(note.startswith("evaluating in full reads `") and "KiB" in note for note in partly.notes)
     whole = trickle.explain("SELECT id, RANK() OVER (ORDER BY amount) AS r FROM orders")
     assert whole.support.startswith("recomputed: a window without PARTITION BY")
+    assert whole.support.endswith("(line 1, column 12)")
 
 
 def test_a_dataframe_defines_a_stream_table_in_its_process(trickle: Trickle, database: str) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from spark_trickle.algebra.relations import Loop, Relation, Scan, Top, Whole
 from spark_trickle.algebra.render import render
 from spark_trickle.algebra.repeatable import repeatability
-from spark_trickle.algebra.traverse import walk
+from spark_trickle.algebra.traverse import sources_of, walk
 from spark_trickle.incremental.maintain import (
     ByKey,
     ByWeight,
@@ -19,6 +20,7 @@ from spark_trickle.incremental.maintain import (
     reason_of,
     recomputed_parts,
 )
+from spark_trickle.names import shown
 from spark_trickle.refresh.choose import Decision
 
 if TYPE_CHECKING:
@@ -60,7 +62,10 @@ class Explanation:
         return "\n\n".join(parts)
 
 
-def explain_definition(definition: Definition, decision: Decision | None = None) -> Explanation:
+def explain_definition(
+    definition: Definition, sizes: Mapping[str, int], decision: Decision | None = None
+) -> Explanation:
+    """`sizes`: bytes of each source, by name."""
     parts = recomputed_parts(definition.relation)
     support = (
         f"recomputed: {definition.maintenance.reason}{_where(definition.maintenance.position)}"
@@ -74,7 +79,7 @@ def explain_definition(definition: Definition, decision: Decision | None = None)
         render(definition.relation),
         _change_plan(definition),
         _operators(definition.relation),
-        _notes(definition),
+        (*_cost(definition, parts, sizes), *_notes(definition)),
         decision,
     )
 
@@ -106,6 +111,22 @@ def _operators(relation: Relation) -> tuple[str, ...]:
         what = "Scan" if isinstance(node, Scan) else node.operator.label.split(" ")[0]
         counts[f"{type(node).__name__:<10} {what:<14} {_KIND[type(node).__name__]}"] += 1
     return tuple(f"{count} × {line}" for line, count in sorted(counts.items()))
+
+
+def _cost(definition: Definition, parts: Sequence[Relation], sizes: Mapping[str, int]) -> tuple[str, ...]:
+    """What has to be read for the parts that are evaluated in full."""
+    whole = [definition.relation] if isinstance(definition.maintenance, Recompute) else parts
+    names = sorted(frozenset[str]().union(*map(sources_of, whole)) & sizes.keys())
+    listed = ", ".join(f"`{shown(name)}` ({_size(sizes[name])})" for name in names)
+    return (f"evaluating in full reads {listed}",) if names else ()
+
+
+def _size(count: int) -> str:
+    size, units = float(count), iter(("bytes", "KiB", "MiB", "GiB", "TiB"))
+    unit = next(units)
+    while size >= 1024 and unit != "TiB":
+        size, unit = size / 1024, next(units)
+    return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
 
 
 def _notes(definition: Definition) -> tuple[str, ...]:

@@ -238,7 +238,7 @@ class Trickle:
 
     def explain(self, name_or_query: str) -> Explanation:
         """The plan, the plan of its change, what can be maintained, and what the next refresh would do."""
-        from spark_trickle.refresh.preview import decide
+        from spark_trickle.refresh.preview import decide, sizes_of
 
         table = self._lookup_text(name_or_query)
         if table is None and len(name_or_query.split()) == 1:
@@ -246,10 +246,11 @@ class Trickle:
         runtime = self._runtime
         if table is not None:
             prepared = runtime.definitions.of(table)
-            return explain_definition(prepared.definition, decide(table, prepared, runtime))
+            sizes = sizes_of(prepared.definition, runtime)
+            return explain_definition(prepared.definition, sizes, decide(table, prepared, runtime))
         namespace = (runtime.spark.catalog.currentCatalog(), runtime.spark.catalog.currentDatabase())
         prepared = runtime.definitions.of_text(name_or_query, runtime.meaning(), *namespace)
-        return explain_definition(prepared.definition)
+        return explain_definition(prepared.definition, sizes_of(prepared.definition, runtime))
 
     # Looking
 

@@ -308,9 +308,16 @@ def used_columns(plan: Plan) -> frozenset[int]:
 
 
 def position_of(plan: Plan) -> tuple[int, int] | None:
-    """Line and column in the query's text: of the operator, or of the first of its expressions that has one."""
-    parts = (part for e in items(plan.expressions()) for part in expressions_in(e))
-    return _origin_of(plan) or next((found for found in map(_origin_of, parts) if found), None)
+    """Line and column in the query's text.
+
+    Windows and aggregates have the place of the whole SELECT, so their first function tells more.
+    """
+    if kind_of(plan) in {"Window", "Aggregate"}:
+        parts = (part for e in items(plan.expressions()) for part in expressions_in(e))
+        functions = (p for p in parts if kind_of(p) in {"WindowExpression", "AggregateExpression"})
+        found = next((place for place in map(_origin_of, functions) if place), None)
+        return found or _origin_of(plan)
+    return _origin_of(plan)
 
 
 def _origin_of(node: Any) -> tuple[int, int] | None:

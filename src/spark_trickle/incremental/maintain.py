@@ -133,8 +133,8 @@ def reason_of(node: Whole | Top | Loop) -> str:
     match node:
         case Whole(reason=reason):
             return reason
-        case Top():
-            return "LIMIT needs all rows"
+        case Top(limit=limit):
+            return "OFFSET without LIMIT needs all rows" if limit is None else "LIMIT needs all rows"
         case Loop(reason=reason):
             return reason or "a recursive query is run again"
 

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from spark_trickle.catalog import StreamTable
+from spark_trickle.catalyst.definition import Definition
 from spark_trickle.refresh.choose import Decision, choose_action
 from spark_trickle.refresh.definitions import Prepared
 from spark_trickle.refresh.interval import facts_of, measure_interval, pin_bases
 from spark_trickle.refresh.recover import look
 from spark_trickle.refresh.runtime import Runtime
+
+
+def sizes_of(definition: Definition, runtime: Runtime) -> dict[str, int]:
+    """Bytes of every source as it is now."""
+    places = {name: source.location for name, source in definition.sources.items()}
+    return {name: runtime.tables.latest_snapshot(place).size_in_bytes for name, place in places.items()}
 
 
 def decide(table: StreamTable, prepared: Prepared, runtime: Runtime) -> Decision:
