@@ -290,8 +290,11 @@ def free(node: Node) -> frozenset[str]:
         case Exploded(column=column):
             used = _free_inside(node) - {column.name}
             return used - {c.name for c in columns_of(node.source)}
-        case Select(source=source):
-            return _free_inside(node) - {c.name for c in columns_of(source)}
+        case Select(source=source, qualify=qualify):
+            used = _free_inside(replace(node, qualify=None))
+            if qualify is not None:  # may name what is selected
+                used |= free(qualify) - {item.name for item in node.items}
+            return used - {c.name for c in columns_of(source)}
         case Join(left=left, right=right):
             return _free_inside(node) - {c.name for side in (left, right) for c in columns_of(side)}
         case _:

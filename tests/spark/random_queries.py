@@ -211,13 +211,12 @@ class Generator:
         items = (*shown, *(Item(e, self._name()) for e in windows))
         qualify = None
         if self._chance(0.35):
-            tested = windows[-1]
-            form, args = ("({0} <= {1})", (tested, self._make.literal(tested.type)))
-            qualify = (
-                Call("({0} IS NOT NULL)", (tested,), "BOOLEAN")
-                if self._chance(0.3)
-                else Call(form, args, "BOOLEAN")
-            )
+            window = items[-1]
+            tested = window.expression
+            if self._chance(0.6):
+                tested = Column(window.name, tested.type)
+            passes = Call("({0} <= {1})", (tested, self._make.literal(tested.type)), "BOOLEAN")
+            qualify = Call("({0} IS NOT NULL)", (tested,), "BOOLEAN") if self._chance(0.3) else passes
         return Select(items, source, where, qualify=qualify)
 
     # Conditions and subqueries
