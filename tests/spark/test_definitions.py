@@ -21,10 +21,10 @@ def table(trickle: Trickle, database: str) -> Trickle:
     return trickle
 
 
-def test_a_function_defines_a_stream_table_for_every_process(table: Trickle) -> None:
+def test_a_function_defines_a_stream_table_for_every_process(table: Trickle, database: str) -> None:
     table.create_stream_table("st", frames.totals, refresh_mode="DIFFERENTIAL")
-    status = table.status()
-    assert status.loc[status["name"].str.endswith("st"), "defined_by"].iloc[-1] == "tests.spark.frames:totals"
+    defined_by = table.status().set_index("name")["defined_by"]
+    assert defined_by[f"{database}.st"] == "tests.spark.frames:totals"
     check = Checked(table, "st", TOTALS)
     check.created()
     table.sql("INSERT INTO t VALUES (2, 5), (3, 0)")
