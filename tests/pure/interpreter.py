@@ -18,12 +18,14 @@ from spark_trickle.algebra.relations import (
     Column,
     Concat,
     InnerJoin,
+    Kept,
     KeysOf,
     LookupJoin,
     Loop,
     Matching,
     Net,
     Node,
+    Part,
     Partners,
     PerKey,
     RowWise,
@@ -100,12 +102,13 @@ class Interpreter:
                 rows = self.evaluate(right, version)
                 for row, weight in self.evaluate(left, version).items():
                     for other, count in rows.items():
-                        if node.operator.payload.meet(row, other):
+                        if self.meet(node, row, other):
                             result[row + other] += weight * count
             case LookupJoin(left=left, right=right):
                 rows = self._bag(right, version)
                 for row, weight in self.evaluate(left, version).items():
-                    for out, count in look_up(node, row, rows).items():
+                    found = {other: n for other, n in rows.items() if self.meet(node, row, other)}
+                    for out, count in look_up(node, row, found).items():
                         result[out] += weight * count
             case Top(child=child):
                 return node.operator.payload([self._bag(child, version)])
@@ -129,7 +132,18 @@ class Interpreter:
                 add(result, self._bag(child, version), sign)
             case Net(change=change):
                 return net(self.evaluate(change))
+            case Part(change=change, sign=sign):
+                rows = self.evaluate(change)
+                return Counter({row: n for row, n in rows.items() if n * sign > 0})
+            case Kept(rows=before, removed=removed):
+                add(result, self._bag(before, version))
+                add(result, self.evaluate(removed))
+                return net(result)
         return result
+
+    def meet(self, join: InnerJoin | LookupJoin, row: Row, other: Row) -> bool:
+        """Do two rows belong together?"""
+        return join.operator.payload.meet(row, other)
 
     def _bag(self, node: Node, version: Version | None) -> Bag:
         bag = self.evaluate(node, version)
@@ -137,11 +151,10 @@ class Interpreter:
         return bag
 
 
-def look_up(join: LookupJoin, row: Row, right: Bag) -> Bag:
-    """What one left row yields."""
-    payload = join.operator.payload
-    found = Counter({row + other: n for other, n in right.items() if payload.meet(row, other)})
-    match payload.kind:
+def look_up(join: LookupJoin, row: Row, met: Mapping[Row, int]) -> Bag:
+    """What one left row yields that met some rows of the right side."""
+    found = Counter({row + other: n for other, n in met.items()})
+    match join.operator.payload.kind:
         case "semi":
             return Counter([row] if found else [])
         case "anti":

@@ -22,7 +22,7 @@ from spark_trickle.algebra.repeatable import Repeatability
 from spark_trickle.algebra.traverse import sources_of
 from spark_trickle.incremental import maintain
 from spark_trickle.incremental.prune import Pruner
-from spark_trickle.incremental.rules import concat, inner_join, lookup_join, per_key, row_wise, whole
+from spark_trickle.incremental.rules import concat, inner_join, lookup_join, per_key, real_pairs, row_wise, whole
 from tests.pure.interpreter import Interpreter, pick, places_of
 
 
@@ -128,6 +128,22 @@ def lookup_join_forgets_that_null_may_meet_everything(left, change, join):
     return Partners(left, without_nulls(change, [c.id for c in change.columns]), join)
 
 
+@breaks(real_pairs, "Kept")
+def rows_that_went_meet_what_changed(rows, _removed):
+    return rows
+
+
+@breaks(real_pairs, "_from_left")
+def rows_that_went_meet_the_new_right_side(join, changed):
+    return (replace(join, left=changed, right=At(join.right, NEW)),)
+
+
+@breaks(real_pairs, "_right_keys")
+def rows_that_stayed_are_looked_up_by_the_keys_of_new_rows_only(join, _change_right):
+    on = tuple(right for _, right in join.keys)
+    return KeysOf(((Signed(At(join.right, NEW), +1), on),)) if on else None
+
+
 @breaks(per_key, "touched_keys")
 def per_key_takes_keys_from_its_first_input_only(node, change_of):
     return KeysOf(((change_of(node.children[0]), node.keys[0]),))
@@ -180,14 +196,14 @@ def whole_has_no_change(node):
 
 
 @breaks(maintain, "_from_stored")
-def recursion_forgets_what_changed_in_its_base(root, top):
-    plan = right_from_stored(root, top)
+def recursion_forgets_what_changed_in_its_base(root, top, change_of):
+    plan = right_from_stored(root, top, change_of)
     return replace(plan, base=plan.step) if isinstance(plan, maintain.Iterate) else plan
 
 
 @breaks(maintain, "_from_stored")
-def recursion_forgets_what_its_step_reads(root, top):
-    plan = right_from_stored(root, top)
+def recursion_forgets_what_its_step_reads(root, top, change_of):
+    plan = right_from_stored(root, top, change_of)
     return replace(plan, step=plan.base) if isinstance(plan, maintain.Iterate) else plan
 
 
@@ -267,8 +283,8 @@ def by_key_looks_for_keys_in_the_first_columns(root, top):
 
 
 @breaks(maintain, "_by_key")
-def by_key_replaces_some_rows_by_all_rows(root, top, columns):
-    keys = per_key.touched_keys(top, maintain.differentiate)
+def by_key_replaces_some_rows_by_all_rows(root, top, columns, change_of):
+    keys = per_key.touched_keys(top, change_of)
     return maintain.ByKey(keys, columns, At(root, NEW))
 
 

@@ -24,6 +24,12 @@ def test_the_stored_answer_becomes_the_new_answer(case: Case) -> None:
     law.check_maintained(case)
 
 
+@settings(max_examples=600)
+@given(cases())
+def test_rows_that_were_never_there_together_need_not_meet(case: Case) -> None:
+    law.check_pairs(case)
+
+
 @settings(max_examples=400)
 @given(cases(unrepeatable=True))
 def test_the_stored_answer_becomes_the_new_answer_although_values_differ_each_time(case: Case) -> None:

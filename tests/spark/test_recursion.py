@@ -67,7 +67,7 @@ def test_a_cycle_is_an_error_only_when_the_query_reaches_it(graph: Trickle) -> N
     # The old rows lead into the cycle by the new edge, and out of it again by the one that is gone, for ever.
     graph.sql("DELETE FROM e WHERE s = 4")
     graph.sql("INSERT INTO e VALUES (5, 20)")
-    assert "still deriving rows" in check.refresh(Action.FULL).reason
+    assert "beyond level 8" in check.refresh(Action.FULL).reason
     graph.sql("INSERT INTO e VALUES (4, 20)")
     with pytest.raises(TrickleError) as caught:
         graph.refresh_stream_table("st")
@@ -90,3 +90,36 @@ def test_what_is_not_stored_is_run_again(graph: Trickle, query: str) -> None:
     check.created()
     graph.sql("INSERT INTO e VALUES (5, 6)")
     check.refresh(Action.FULL)
+
+
+def test_a_deep_recursion_fails_where_the_query_fails(graph: Trickle) -> None:
+    """Five levels, one more, and one too many: a change of one edge alone would not notice."""
+    query = PATHS.replace("AS (SELECT", "MAX RECURSION LEVEL 5 AS (SELECT", 1) + "SELECT n FROM r"
+    graph.create_stream_table("st", query)
+    check = Checked(graph, "st", query)
+    check.created()
+    graph.sql("INSERT INTO e VALUES (5, 6)")
+    check.refresh(Action.DIFFERENTIAL)
+    graph.sql("INSERT INTO e VALUES (6, 7)")
+    with pytest.raises(TrickleError) as caught:
+        graph.refresh_stream_table("st")
+    assert "RECURSION_LEVEL_LIMIT" in caught.value.code
+    graph.sql("DELETE FROM e WHERE s = 5")
+    check.refresh({Action.DIFFERENTIAL, Action.FULL})
+
+
+def test_too_many_rows_fail_where_the_query_fails(graph: Trickle) -> None:
+    graph.spark.conf.set("spark.sql.cteRecursionRowLimit", "10")
+    try:
+        query = PATHS + "SELECT n FROM r"
+        graph.create_stream_table("st", query)
+        check = Checked(graph, "st", query)
+        check.created()
+        graph.sql("INSERT INTO e VALUES (1, 6), (1, 7)")
+        with pytest.raises(TrickleError) as caught:
+            graph.refresh_stream_table("st")
+        assert "RECURSION_ROW_LIMIT" in caught.value.code
+        graph.sql("DELETE FROM e WHERE d = 5")
+        check.refresh(Action.DIFFERENTIAL)
+    finally:
+        graph.spark.conf.unset("spark.sql.cteRecursionRowLimit")

@@ -11,7 +11,7 @@ from spark_trickle import Action, Trickle
 from spark_trickle.algebra.relations import NEW, At, InnerJoin, Node, Sum
 from spark_trickle.incremental.rules import inner_join
 from tests.spark.oracle import Checked
-from tests.spark.traps import Trap, expected, load
+from tests.spark.traps import Trap, expected, load, strategies, strategy
 
 GLOBAL = "an aggregate without grouping keys"
 RECOMPUTED = {"D08": GLOBAL, "D09": GLOBAL, "D20": GLOBAL}
@@ -24,6 +24,8 @@ def test_trap(trickle: Trickle, database: str, trap: Trap) -> None:
         trickle.spark.conf.set("spark.databricks.delta.schema.typeCheck.enabled", "false")
     trap.create_tables(trickle)
     trickle.create_stream_table("st", trap.query)
+    definition = trickle._runtime.definitions.of(trickle._table("st")).definition
+    assert strategy(definition) == strategies()[trap.id]
     checked = Checked(trickle, "st", trap.query)
     checked.created()
     assert checked.held == expected(trap.initial)

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from spark_trickle import Trickle
+from spark_trickle.algebra.traverse import sources_of, walk
+from spark_trickle.catalyst.definition import Definition
 from tests.spark.oracle import Bag, bag
 
 
@@ -32,6 +34,18 @@ def load() -> list[Trap]:
     return [
         Trap(t["id"], t["name"], t["tables"], t["query"], t["batches"], t["expected_initial"]) for t in raw
     ]
+
+
+def strategies() -> dict[str, str]:
+    """How each trap is to be maintained, reviewed one by one: a construct must not drift to Whole unnoticed."""
+    return json.loads((Path(__file__).parent / "strategies.json").read_text())
+
+
+def strategy(definition: Definition) -> str:
+    """The way of maintenance, and the kinds of relation from the root down, each once."""
+    kinds = dict.fromkeys(type(node).__name__ for node in walk(definition.relation) if sources_of(node))
+    hidden = " with __st" if definition.hidden.fields else ""
+    return f"{type(definition.maintenance).__name__}{hidden}: {' '.join(kinds)}"
 
 
 def expected(rows: list[list[Any]]) -> Bag:

@@ -130,11 +130,15 @@ class Top:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recursion:
-    """R = base + step(R), linear in R, which the step reads as the source `itself`."""
+    """R = base + step(R), linear in R, which the step reads as the source `itself`.
+
+    The last column of R counts levels from one; a query with more than `most_levels` fails, if that is not negative.
+    """
 
     base: Relation
     step: Relation
     itself: str
+    most_levels: int = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -216,7 +220,7 @@ class Partners:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Signed:
-    """A relation as a change: every row with weight +1 or −1."""
+    """A relation as a change: every row once with the sign, or as often as it is there."""
 
     child: Node
     sign: int
@@ -248,5 +252,29 @@ class Net:
         return self.change.columns
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """The rows that a netted change adds, or those that it removes, with their weights."""
+
+    change: Node
+    sign: int
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.change.columns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kept:
+    """The rows of a relation without those that a change removes."""
+
+    rows: Node
+    removed: Node
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.rows.columns
+
+
 Relation = Scan | RowWise | Concat | InnerJoin | LookupJoin | PerKey | Whole | Top | Loop
-Node = Relation | Changes | At | Matching | Partners | Signed | Sum | Net
+Node = Relation | Changes | At | Matching | Partners | Signed | Sum | Net | Part | Kept

@@ -9,12 +9,14 @@ from spark_trickle.algebra.relations import (
     Changes,
     Concat,
     InnerJoin,
+    Kept,
     KeysOf,
     LookupJoin,
     Loop,
     Matching,
     Net,
     Node,
+    Part,
     Partners,
     PerKey,
     RowWise,
@@ -85,6 +87,10 @@ def describe(node: Node | KeysOf) -> str:
             return "sum of changes"
         case Net():
             return "netted"
+        case Part(sign=sign):
+            return "rows that came" if sign > 0 else "rows that went"
+        case Kept():
+            return "rows that stayed"
         case KeysOf():
             return "keys touched by"
     assert_never(node)
@@ -113,8 +119,10 @@ def _children(node: Node | KeysOf) -> tuple[Node | KeysOf, ...]:
             return (left, change)
         case Sum(changes=changes):
             return changes
-        case Net(change=change):
+        case Net(change=change) | Part(change=change):
             return (change,)
+        case Kept(rows=rows, removed=removed):
+            return (rows, removed)
         case KeysOf(parts=parts):
             return tuple(part for part, _ in parts)
     assert_never(node)

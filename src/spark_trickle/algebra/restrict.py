@@ -16,12 +16,14 @@ from spark_trickle.algebra.relations import (
     Changes,
     Concat,
     InnerJoin,
+    Kept,
     KeysOf,
     LookupJoin,
     Loop,
     Matching,
     Net,
     Node,
+    Part,
     Partners,
     PerKey,
     RowWise,
@@ -79,7 +81,7 @@ def restrict(relation: Node, version: Version, on: Mapping[int, int], keys: Keys
             return _into_keys(relation, version, on, keys)
         case Whole() | Top() | Loop():
             return At(relation, version)
-        case Changes() | At() | Matching() | Partners() | Signed() | Sum() | Net():
+        case Changes() | At() | Matching() | Partners() | Signed() | Sum() | Net() | Part() | Kept():
             raise TypeError(f"{type(relation).__name__} is part of a change, not of a query")
     assert_never(relation)
 

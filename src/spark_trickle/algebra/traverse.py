@@ -10,11 +10,13 @@ from spark_trickle.algebra.relations import (
     Changes,
     Concat,
     InnerJoin,
+    Kept,
     LookupJoin,
     Loop,
     Matching,
     Net,
     Node,
+    Part,
     Partners,
     PerKey,
     Relation,
@@ -38,7 +40,7 @@ def children_of(relation: Node) -> tuple[Node, ...]:
             return (left, right)
         case Concat() | PerKey() | Whole() | Loop():
             return relation.children
-        case Changes() | At() | Matching() | Partners() | Signed() | Sum() | Net():
+        case Changes() | At() | Matching() | Partners() | Signed() | Sum() | Net() | Part() | Kept():
             raise TypeError(f"{type(relation).__name__} is part of a change, not of a query")
     assert_never(relation)
 

@@ -20,14 +20,17 @@ from spark_trickle.algebra.relations import (
     Changes,
     Concat,
     InnerJoin,
+    Kept,
     KeysOf,
     LookupJoin,
     Loop,
     Matching,
     Net,
     Node,
+    Part,
     Partners,
     PerKey,
+    Relation,
     RowWise,
     Scan,
     Signed,
@@ -149,6 +152,10 @@ class Builder:
                 return Built(self._planner.union(plans), True) if plans else None
             case Net(change=change):
                 return self._net(self._build(change))
+            case Part(change=change, sign=sign):
+                return self._part(self._build(change), sign)
+            case Kept(rows=rows, removed=removed):
+                return self._kept(self._build(rows), self._build(removed))
             case Scan() | Whole() | Top() | Loop():
                 raise TypeError(f"{type(node).__name__} needs a version: wrap it in At")
         assert_never(node)
@@ -156,7 +163,7 @@ class Builder:
     # Leaves
 
     def _at(self, relation: Node, version: Version) -> Plan:
-        assert not isinstance(relation, Changes | At | Matching | Partners | Signed | Sum | Net)  # noqa: S101
+        assert isinstance(relation, Relation)  # noqa: S101
         if isinstance(relation, Scan):
             return self._scan(relation, version)
         scans = list(scans_of(relation))
@@ -265,11 +272,14 @@ class Builder:
         if clock_column(payload) is not None:
             return self._with_time(node, left, right)
         joined = self._planner.with_children(payload, [left.plan, right.plan])
-        weighted = left if left.weighted else right if right.weighted else None
-        if weighted is None:
+        weights = [output(side.plan)[-1] for side in (left, right) if side.weighted]
+        if not weights:
             return Built(joined, False)
-        columns = [*output(payload), output(weighted.plan)[-1]]
-        return Built(self._planner.project(columns, joined), True)
+        weight = weights[0] if len(weights) == 1 else self._product(*weights)
+        return Built(self._planner.project([*output(payload), weight], joined), True)
+
+    def _product(self, one: Expression, other: Expression) -> Expression:
+        return self._planner.alias(self._planner.times(one, other), WEIGHT)
 
     def _with_time(self, node: InnerJoin | LookupJoin, left: Built, right: Built) -> Built:
         """A join with the clock; with a clock that stands still, its time is a literal that filters can use."""
@@ -307,13 +317,27 @@ class Builder:
             return None
         condition = join.operator.payload.condition()  # type: ignore[attr-defined]
         met = condition.get() if condition.isDefined() else None
-        return Built(self._planner.join(left.plan, change.plan, "LeftSemi", met), False)
+        return Built(self._planner.join(left.plan, change.plan, "LeftSemi", met), left.weighted)
 
     def _signed(self, child: Built | None, sign: int) -> Built | None:
         if child is None:
             return None
-        columns = [*output(child.plan), self._planner.alias(self._planner.literal(sign), WEIGHT)]
-        return Built(self._planner.project(columns, child.plan), True)
+        columns, factor = output(child.plan), self._planner.literal(sign)
+        weight = self._product(columns.pop(), factor) if child.weighted else self._planner.alias(factor, WEIGHT)
+        return Built(self._planner.project([*columns, weight], child.plan), True)
+
+    def _part(self, change: Built | None, sign: int) -> Built | None:
+        if change is None:
+            return None
+        weight, none = output(change.plan)[-1], self._planner.literal(0)
+        smaller, larger = (none, weight) if sign > 0 else (weight, none)
+        return Built(self._planner.filter(self._planner.less(smaller, larger), change.plan), True)
+
+    def _kept(self, rows: Built | None, removed: Built | None) -> Built | None:
+        before = self._signed(rows, +1)
+        if before is None or removed is None:
+            return before
+        return self._net(Built(self._planner.union([before.plan, removed.plan]), True))
 
     def _net(self, child: Built | None) -> Built | None:
         if child is None:

@@ -35,11 +35,13 @@ from spark_trickle.catalyst.plan import (
     Planner,
     children,
     column_id,
+    distinct_keys,
     items,
     kind_of,
     output,
     walk,
 )
+from spark_trickle.catalyst.recursion import counts_levels, most_levels
 from spark_trickle.catalyst.time import CLOCK, clock_column
 from spark_trickle.catalyst.volatile import is_volatile
 
@@ -221,7 +223,9 @@ class Classifier:
         if any(kind_of(node) == "UnionLoopRef" and node.accumulated() for node in walk(plan)):
             return None, "the recursion compares with everything found so far"
         why = _not_linear(step, name)
-        return (None, why) if why else (Recursion(base, step, name), "")
+        if not why and not counts_levels(plan):
+            why = "the levels of the recursion cannot be counted"
+        return (None, why) if why else (Recursion(base, step, name, most_levels(self.planner, plan)), "")
 
     def _skip(self, plan: Plan) -> Relation:
         return self.relation(children(plan)[0])
@@ -269,7 +273,7 @@ class Classifier:
         order = [o.child() for o in items(plan.orderSpec())]
         decided = frozenset[int]().union(*(references(e) for e in [*order, *items(plan.partitionSpec())]))
         direct = all(kind_of(e) == "AttributeReference" and not is_collated(e.dataType()) for e in order)
-        covered = direct and all(column_id(a) in decided for a in output(children(plan)[0]))
+        covered = direct and any(key <= decided for key in distinct_keys(children(plan)[0]))
         windows = items(plan.windowExpressions())
         return frozenset(column_id(w.toAttribute()) for w in windows if unrepeatable(w, covered))
 

@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from pyspark.sql.types import CalendarIntervalType, NullType, StructField, StructType
 
@@ -47,6 +48,11 @@ class Definition:
     def uses_time(self) -> bool:
         """The answer changes with the time of the refresh, although no source does."""
         return any(scan.source == CLOCK for scan in scans_of(self.relation))
+
+    @cached_property
+    def careful(self) -> Maintenance:
+        """Like `maintenance`, evaluating no pair of rows that the query itself would not."""
+        return maintain(self.relation, only_real_pairs=True)
 
     @property
     def recomputed(self) -> str:

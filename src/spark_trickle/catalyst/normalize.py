@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from spark_trickle.catalyst.plan import Plan, Planner, children, items, kind_of, output, walk
+from spark_trickle.catalyst.recursion import count_levels
 from spark_trickle.catalyst.rewrite import limits_decide_ties, outer_joins_to_left
 from spark_trickle.catalyst.time import join_clock
 
@@ -62,6 +63,7 @@ def normalize(planner: Planner, analyzed: Plan) -> Plan:
     plan = _until_stable(planner, plan, PRUNE)
     plan = limits_decide_ties(planner, plan)  # after pruning, which puts projections below limits
     plan = _without_root_sort(planner, plan)
+    plan = count_levels(planner, plan)
     plan = join_clock(planner, plan)
     _check(planner, plan, analyzed)
     return plan

@@ -144,6 +144,15 @@ class Planner:
     def equal_null_safe(self, left: Expression, right: Expression) -> Expression:
         return self.expressions.EqualNullSafe(left, right)
 
+    def less(self, left: Expression, right: Expression) -> Expression:
+        return self.expressions.LessThan(left, right)
+
+    def plus(self, left: Expression, right: Expression) -> Expression:
+        return self.expressions.Add(left, right)
+
+    def times(self, left: Expression, right: Expression) -> Expression:
+        return self.expressions.Multiply(left, right)
+
     def all_of(self, conditions: Sequence[Expression]) -> Expression | None:
         result = None
         for condition in conditions:
@@ -222,6 +231,13 @@ def children(plan: Plan) -> list[Plan]:
 
 def output(plan: Plan) -> list[Attribute]:
     return items(plan.output())
+
+
+def distinct_keys(plan: Plan) -> list[frozenset[int]]:
+    """Sets of columns, by id, that tell any two different rows apart; Spark knows some, all columns always do."""
+    known = [items(key.toSeq()) for key in items(plan.distinctKeys().toSeq())]
+    plain = [key for key in known if all(kind_of(e) == "AttributeReference" for e in key)]
+    return [frozenset(map(column_id, key)) for key in [*plain, output(plan)]]
 
 
 def column_id(attribute: Attribute) -> int:

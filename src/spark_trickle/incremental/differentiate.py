@@ -9,11 +9,13 @@ from spark_trickle.algebra.relations import (
     Changes,
     Concat,
     InnerJoin,
+    Kept,
     LookupJoin,
     Loop,
     Matching,
     Net,
     Node,
+    Part,
     Partners,
     PerKey,
     Relation,
@@ -24,11 +26,14 @@ from spark_trickle.algebra.relations import (
     Top,
     Whole,
 )
-from spark_trickle.incremental.rules import concat, inner_join, lookup_join, per_key, row_wise, whole
+from spark_trickle.incremental.rules import concat, inner_join, lookup_join, per_key, real_pairs, row_wise, whole
 
 
-def differentiate(relation: Relation) -> Node:
-    """A plan for the change. Shared parts are one node, so that a builder can evaluate them once."""
+def differentiate(relation: Relation, only_real_pairs: bool = False) -> Node:
+    """A plan for the change. Shared parts are one node, so that a builder can evaluate them once.
+
+    With `only_real_pairs`, joins take the longer form in which rows of different versions never meet.
+    """
     memo: dict[int, Node] = {}
 
     def change_of(node: Node) -> Node:
@@ -44,6 +49,10 @@ def differentiate(relation: Relation) -> Node:
                 return row_wise.change(node, change_of)
             case Concat():
                 return concat.change(node, change_of)
+            case InnerJoin() if only_real_pairs and real_pairs.can_tell(node):
+                return real_pairs.of_inner_join(node, change_of)
+            case LookupJoin() if only_real_pairs and real_pairs.can_tell(node):
+                return real_pairs.of_lookup_join(node, change_of)
             case InnerJoin():
                 return inner_join.change(node, change_of)
             case LookupJoin():
@@ -52,7 +61,7 @@ def differentiate(relation: Relation) -> Node:
                 return per_key.change(node, change_of)
             case Whole() | Top() | Loop():
                 return whole.change(node)
-            case At() | Changes() | Matching() | Partners() | Signed() | Sum() | Net():
+            case At() | Changes() | Matching() | Partners() | Signed() | Sum() | Net() | Part() | Kept():
                 raise TypeError(f"{type(node).__name__} is part of a change already")
         assert_never(node)
 

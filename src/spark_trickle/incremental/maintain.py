@@ -10,7 +10,9 @@ recompute    the query is evaluated and its difference to the table applied
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from spark_trickle.algebra.relations import (
     NEW,
@@ -64,6 +66,7 @@ class Iterate:
 
     `step` is differentiated in its sources and in `itself`; `result` is the change of the table from
     that of R, given as changes of `itself`; `places` are the output columns that carry R.
+    `most_levels` is the query's own limit.
     """
 
     base: Node
@@ -71,6 +74,7 @@ class Iterate:
     itself: str
     result: Node
     places: tuple[int, ...]
+    most_levels: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +89,12 @@ class Recompute:
 Maintenance = ByWeight | ByKey | TopRows | Iterate | Recompute
 
 
-def maintain(root: Relation) -> Maintenance:
-    """The cheapest way that is exact for this query."""
+def maintain(root: Relation, only_real_pairs: bool = False) -> Maintenance:
+    """The cheapest way that is exact for this query; with `only_real_pairs` see `differentiate`."""
+    change_of = partial(differentiate, only_real_pairs=only_real_pairs)
     top = _below_row_wise(root)
     if isinstance(top, Whole | Top | Loop) and sources_of(top):
-        return _from_stored(root, top) or Recompute(At(root, NEW), reason_of(top), top.operator.position)
+        return _from_stored(root, top, change_of) or Recompute(At(root, NEW), reason_of(top), top.operator.position)
     doubtful = repeatability(root)
     if doubtful.rows:
         reason = f"{doubtful.rows}, which two evaluations may compute differently"
@@ -97,14 +102,14 @@ def maintain(root: Relation) -> Maintenance:
     if isinstance(top, PerKey):
         columns = visible_keys(root, top)
         if columns is not None:
-            return _by_key(root, top, columns)
+            return _by_key(root, top, columns, change_of)
     if not doubtful.columns:
-        return ByWeight(differentiate(root))
+        return ByWeight(change_of(root))
     stable = tuple(c.id for c in root.columns if c.id not in doubtful.columns and c.comparable)
     if not stable:
         names = ", ".join(f"`{c.name}`" for c in root.columns)
         return Recompute(At(root, NEW), f"two evaluations may compute {names} differently")
-    keys = KeysOf(((differentiate(root), stable),))
+    keys = KeysOf(((change_of(root), stable),))
     return ByKey(keys, stable, matching(root, NEW, stable, keys))
 
 
@@ -154,7 +159,9 @@ def _continues(root: Relation, top: Top | Loop) -> bool:
     return bool(parts) and not any(r.columns or r.rows for r in found)
 
 
-def _from_stored(root: Relation, top: Whole | Top | Loop) -> Maintenance | None:
+def _from_stored(
+    root: Relation, top: Whole | Top | Loop, change_of: Callable[[Relation], Node]
+) -> Maintenance | None:
     """A way that needs the stored rows instead of all input rows, if the table holds enough of them."""
     if isinstance(top, Whole) or not _continues(root, top):
         return None
@@ -163,16 +170,17 @@ def _from_stored(root: Relation, top: Whole | Top | Loop) -> Maintenance | None:
         return None
     places = tuple(shown[c.id] for c in top.columns)
     if isinstance(top, Top):
-        return TopRows(top, differentiate(top.child), places)
+        return TopRows(top, change_of(top.child), places)
     assert top.recursion is not None  # noqa: S101 - _continues asks for it
     base, step = top.recursion.base, top.recursion.step
     whole = Changes(Scan(top.columns, top.recursion.itself, top.operator))
     return Iterate(
-        differentiate(base),
-        differentiate(step),
+        change_of(base),
+        change_of(step),
         top.recursion.itself,
         _rebuild(root, top, whole),
         places,
+        top.recursion.most_levels,
     )
 
 
@@ -184,7 +192,9 @@ def visible_keys(root: Relation, top: PerKey) -> tuple[int, ...] | None:
     return tuple(visible[key] for key in top.keys[0])
 
 
-def _by_key(root: Relation, top: PerKey, columns: tuple[int, ...]) -> ByKey:
+def _by_key(
+    root: Relation, top: PerKey, columns: tuple[int, ...], differentiate: Callable[[Relation], Node]
+) -> ByKey:
     memo: dict[int, Node] = {}
 
     def change_of(node: Node) -> Node:

@@ -11,12 +11,14 @@ from spark_trickle.algebra.relations import (
     Changes,
     Concat,
     InnerJoin,
+    Kept,
     KeysOf,
     LookupJoin,
     Loop,
     Matching,
     Net,
     Node,
+    Part,
     Partners,
     PerKey,
     RowWise,
@@ -78,9 +80,12 @@ class Pruner:
             case Sum(changes=changes):
                 terms = tuple(t for t in map(self.node, changes) if t is not None)
                 return Sum(terms) if terms else None
-            case Net(change=change):
+            case Net(change=change) | Part(change=change):
                 netted = self.node(change)
-                return netted and Net(netted)
+                return netted and replace(node, change=netted)
+            case Kept(rows=rows, removed=removed):
+                before, gone = self.node(rows), self.node(removed)
+                return replace(node, rows=before, removed=gone) if before and gone else before
         assert_never(node)
 
     def _of_children(self, node: Concat | PerKey, children: tuple[Node, ...]) -> Node | None:

@@ -101,9 +101,9 @@ class Computation:
         assert rows is not None  # noqa: S101 - a relation at a version always has a plan
         return rows
 
-    def change(self, stored: Snapshot) -> DataFrame | None:
+    def change(self, stored: Snapshot, *, careful: bool = False) -> DataFrame | None:
         """The netted change of the table, evaluated and held; None when nothing changes."""
-        maintenance = self._definition.maintenance
+        maintenance = self._definition.careful if careful else self._definition.maintenance
         match maintenance:
             case ByWeight():
                 return self._by_weight(maintenance)
@@ -158,7 +158,7 @@ class Computation:
     def _iterate(self, maintenance: Iterate, stored: Snapshot) -> DataFrame | None:
         kept = self._carried(self._stored(stored), maintenance.places)
         derivation = Derivation(self._planner, self._reader, self._changed, self._build)
-        change = derivation.change(maintenance, kept)
+        change = derivation.change(maintenance, kept, stored.row_count)
         return None if change is None else self._held(net(change.toDF(*self._layout.names, WEIGHT)))
 
     def _over(self, node: Relation, rows: DataFrame) -> DataFrame:

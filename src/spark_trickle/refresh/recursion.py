@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import reduce
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
 
 from spark_trickle.algebra.relations import NEW, Node, Version
 from spark_trickle.catalyst.build import Builder, Reader
@@ -15,8 +16,6 @@ from spark_trickle.catalyst.identity import net
 from spark_trickle.catalyst.plan import WEIGHT, Plan, Planner
 from spark_trickle.incremental.maintain import Iterate
 from spark_trickle.incremental.prune import Pruner
-
-_LEVELS = "spark.sql.cteRecursionLevelLimit"
 
 
 class NotConverged(Exception):  # noqa: N818 - not an error: the query itself may well end
@@ -55,22 +54,40 @@ class Derivation:
     changed: frozenset[str]
     build: Callable[[Reader], Builder]
 
-    def change(self, query: Iterate, stored: DataFrame) -> DataFrame | None:
-        """The change of the table, weight last, not netted; None when there is none."""
+    def change(self, query: Iterate, stored: DataFrame, count: int) -> DataFrame | None:
+        """The change of a table of so many rows, weight last, not netted; None when there is none."""
         start = _WithItself(self.sources, query.itself, own_rows=stored)
         found = self._evaluated(start, self.changed, [query.base, query.step], len(stored.columns))
         total: list[DataFrame] = []
-        most = int(self.planner.spark.conf.get(_LEVELS) or 0)
+        level = self._deepest(found)
         while found is not None:
-            if 0 <= most < len(total):
-                raise NotConverged(f"the change is still deriving rows after {most} steps")
+            if 0 <= query.most_levels < level + len(total):
+                raise NotConverged(f"the change derives rows beyond level {query.most_levels}")
             total.append(self.planner.frame(found))
             step = _WithItself(self.sources, query.itself, own_changes=total[-1], only_new=True)
             found = self._evaluated(step, frozenset({query.itself}), [query.step], len(stored.columns))
         if not total:
             return None
-        derived = _WithItself(self.sources, query.itself, own_changes=net(reduce(DataFrame.unionAll, total)))
+        summed = net(reduce(DataFrame.unionAll, total))
+        self._check_rows(count, summed)
+        derived = _WithItself(self.sources, query.itself, own_changes=summed)
         return self.build(derived).change(query.result)
+
+    def _check_rows(self, count: int, change: DataFrame) -> None:
+        most = int(self.planner.spark.conf.get("spark.sql.cteRecursionRowLimit") or -1)
+        if most < 0:
+            return
+        added = change.agg(F.sum(WEIGHT)).first()
+        if count + int((added and added[0]) or 0) >= most:
+            raise NotConverged(f"the recursion gives {most} rows or more")
+
+    def _deepest(self, found: Plan | None) -> int:
+        """The level that the rows found first have reached; every further step is one level deeper."""
+        if found is None:
+            return 0
+        *_, level, _ = self.planner.frame(found).columns
+        deepest = self.planner.frame(found).agg(F.max(level)).first()
+        return int(deepest[0]) if deepest else 0
 
     def _evaluated(
         self, reader: Reader, changed: frozenset[str], changes: list[Node], width: int

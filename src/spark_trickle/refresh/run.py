@@ -45,7 +45,8 @@ class _Steps:
         try:
             yield
         finally:
-            self.seconds[name] = round(time.monotonic() - start, 4)
+            spent = self.seconds.get(name, 0.0) + time.monotonic() - start
+            self.seconds[name] = round(spent, 4)
 
 
 def refresh_table(
@@ -122,7 +123,7 @@ def _write(
         return decision, None
     if decision.action is Action.DIFFERENTIAL:
         try:
-            return decision, _write_change(table, prepared, interval, decision, steps, runtime)
+            return _write_differentially(table, prepared, interval, decision, steps, runtime)
         except IntegrityError as error:
             decision = Decision(Action.REINITIALIZE, error.message)
         except NotConverged as error:
@@ -132,6 +133,25 @@ def _write(
     if decision.action is Action.FULL and table.frontier is not None and _has_dependents(table, runtime):
         return decision, _write_change(table, prepared, interval, decision, steps, runtime)
     return decision, _write_all(table, prepared, interval, decision, steps, runtime)
+
+
+def _write_differentially(
+    table: StreamTable,
+    prepared: Prepared,
+    interval: Interval,
+    decision: Decision,
+    steps: _Steps,
+    runtime: Runtime,
+) -> tuple[Decision, Written | None]:
+    """The change in its short form; where rows that never met fail it, in the form that evaluates none of them."""
+    try:
+        return decision, _write_change(table, prepared, interval, decision, steps, runtime)
+    except (PySparkException, Py4JError) as error:
+        if not is_data_error(error):
+            raise
+        why = f"{decision.reason}; {condition_of(error)} on rows that may never have met, so without such pairs"
+    decision = Decision(Action.DIFFERENTIAL, why)
+    return decision, _write_change(table, prepared, interval, decision, steps, runtime, careful=True)
 
 
 def _safer(decision: Decision, error: BaseException) -> Decision:
@@ -152,13 +172,15 @@ def _write_change(
     decision: Decision,
     steps: _Steps,
     runtime: Runtime,
+    *,
+    careful: bool = False,
 ) -> Written | None:
     stored = runtime.tables.latest_snapshot(table.location)
     old, new = _ends(prepared, interval, runtime)
     with Computation(prepared, runtime.tables, old, new, runtime.settings.local_change_rows) as computation:
         with steps.step("compute"):
             full = decision.action is Action.FULL
-            change = computation.difference(stored) if full else computation.change(stored)
+            change = computation.difference(stored) if full else computation.change(stored, careful=careful)
             steps.changed_rows = computation.changed_rows
         if change is None:
             return None
