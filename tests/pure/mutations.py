@@ -22,7 +22,15 @@ from spark_trickle.algebra.repeatable import Repeatability
 from spark_trickle.algebra.traverse import sources_of
 from spark_trickle.incremental import maintain
 from spark_trickle.incremental.prune import Pruner
-from spark_trickle.incremental.rules import concat, inner_join, lookup_join, per_key, real_pairs, row_wise, whole
+from spark_trickle.incremental.rules import (
+    concat,
+    inner_join,
+    lookup_join,
+    per_key,
+    real_pairs,
+    row_wise,
+    whole,
+)
 from tests.pure.interpreter import Interpreter, pick, places_of
 
 

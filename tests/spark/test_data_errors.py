@@ -95,7 +95,9 @@ def test_pairs_that_never_met_do_not_fail_a_refresh(trickle: Trickle, database: 
     for table, column in (("l", "x"), ("r", "y"), ("m", "z")):
         trickle.sql(f"UPDATE {table} SET {column} = {column} + 1")
     careful = {
-        what for what, check in checks.items() if "never have met" in check.refresh(Action.DIFFERENTIAL).reason
+        what
+        for what, check in checks.items()
+        if "never have met" in check.refresh(Action.DIFFERENTIAL).reason
     }
     assert careful >= {"inner join", "in the condition", "left join", "three tables", "self-join"}
     trickle.sql("DELETE FROM l WHERE x = 9")

@@ -323,7 +323,9 @@ class Builder:
         if child is None:
             return None
         columns, factor = output(child.plan), self._planner.literal(sign)
-        weight = self._product(columns.pop(), factor) if child.weighted else self._planner.alias(factor, WEIGHT)
+        weight = (
+            self._product(columns.pop(), factor) if child.weighted else self._planner.alias(factor, WEIGHT)
+        )
         return Built(self._planner.project([*columns, weight], child.plan), True)
 
     def _part(self, change: Built | None, sign: int) -> Built | None:

@@ -26,7 +26,15 @@ from spark_trickle.algebra.relations import (
     Top,
     Whole,
 )
-from spark_trickle.incremental.rules import concat, inner_join, lookup_join, per_key, real_pairs, row_wise, whole
+from spark_trickle.incremental.rules import (
+    concat,
+    inner_join,
+    lookup_join,
+    per_key,
+    real_pairs,
+    row_wise,
+    whole,
+)
 
 
 def differentiate(relation: Relation, only_real_pairs: bool = False) -> Node:

@@ -94,7 +94,9 @@ def maintain(root: Relation, only_real_pairs: bool = False) -> Maintenance:
     change_of = partial(differentiate, only_real_pairs=only_real_pairs)
     top = _below_row_wise(root)
     if isinstance(top, Whole | Top | Loop) and sources_of(top):
-        return _from_stored(root, top, change_of) or Recompute(At(root, NEW), reason_of(top), top.operator.position)
+        return _from_stored(root, top, change_of) or Recompute(
+            At(root, NEW), reason_of(top), top.operator.position
+        )
     doubtful = repeatability(root)
     if doubtful.rows:
         reason = f"{doubtful.rows}, which two evaluations may compute differently"

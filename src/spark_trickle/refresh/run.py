@@ -149,7 +149,9 @@ def _write_differentially(
     except (PySparkException, Py4JError) as error:
         if not is_data_error(error):
             raise
-        why = f"{decision.reason}; {condition_of(error)} on rows that may never have met, so without such pairs"
+        why = (
+            f"{decision.reason}; {condition_of(error)} on rows that may never have met, so without such pairs"
+        )
     decision = Decision(Action.DIFFERENTIAL, why)
     return decision, _write_change(table, prepared, interval, decision, steps, runtime, careful=True)
 
