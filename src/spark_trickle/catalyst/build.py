@@ -66,6 +66,10 @@ class Reader(Protocol):
         """The netted change of these columns, weight last; None when there is none."""
         ...
 
+    def table(self, source: str, version: Version) -> Plan | None:
+        """The source with all its columns as one leaf of a plan, where it is a table."""
+        ...
+
     def instant(self, version: Version) -> datetime:
         """The time that the clock shows at one version."""
         ...
@@ -87,6 +91,8 @@ class Builder:
         self._reader = reader
         self._local_rows = local_rows
         self._built: dict[int, Built | None] = {}
+        self._versions: dict[tuple[int, Version], Plan] = {}
+        self._attributes: dict[int, Attribute] = {}
         self._keys: dict[int, Plan | None] = {}
         self._changes: dict[tuple[str, tuple[str, ...]], Plan | None] = {}
         self._held: list[DataFrame] = []
@@ -163,11 +169,17 @@ class Builder:
     # Leaves
 
     def _at(self, relation: Node, version: Version) -> Plan:
-        assert isinstance(relation, Relation)  # noqa: S101
+        if (id(relation), version) not in self._versions:
+            self._alive.append(relation)
+            self._versions[id(relation), version] = self._evaluated(relation, version)
+        return self._versions[id(relation), version]
+
+    def _evaluated(self, relation: Node, version: Version) -> Plan:
+        assert isinstance(relation, Relation)  # noqa: S101 - a change has no version
         if isinstance(relation, Scan):
             return self._scan(relation, version)
         scans = list(scans_of(relation))
-        replaced = [(s.operator.payload, self._scan(s, version)) for s in scans if s.source != CLOCK]
+        replaced = [(s.operator.payload, self._at(s, version)) for s in scans if s.source != CLOCK]
         plan = self._planner.replace_nodes(relation.operator.payload, replaced)
         if any(s.source == CLOCK for s in scans):
             plan = at_instant(self._planner, plan, self._reader.instant(version))
@@ -176,6 +188,11 @@ class Builder:
     def _scan(self, scan: Scan, version: Version) -> Plan:
         if scan.source == CLOCK:
             return self._planner.project([self._time(scan, version)], self._planner.one_row())
+        table, leaf = self._reader.table(scan.source, version), scan.operator.payload
+        if table is not None and table.schema().equals(leaf.schema()):  # type: ignore[attr-defined]
+            found = self._planner.under_ids(table, leaf.output())  # type: ignore[attr-defined]
+            if found is not None:
+                return found
         frame = self._reader.rows(scan.source, version, [c.name for c in scan.columns])
         return self._adopt(scan, self._planner.analyzed(frame), weighted=False)
 
@@ -239,14 +256,16 @@ class Builder:
         payload = node.operator.payload
         if not child.weighted:
             return Built(self._planner.with_children(payload, [child.plan]), False)
-        weight = output(child.plan)[-1]
+        weight = child.plan.output().last()
         kind = kind_of(payload)
         if kind == "Project":
-            columns = [*items(payload.projectList()), weight]  # type: ignore[attr-defined]
-            return Built(self._planner.project(columns, child.plan), True)
+            columns = payload.projectList().appended(weight)  # type: ignore[attr-defined]
+            return Built(self._planner.logical.Project(columns, child.plan), True)
         if kind == "Expand":
             return Built(self._expand(payload, child.plan, weight), True)
         applied = self._planner.with_children(payload, [child.plan])
+        if kind in {"Filter", "Sort"}:
+            return Built(applied, True)
         return Built(self._planner.project([*output(payload), weight], applied), True)
 
     def _expand(self, payload: Plan, child: Plan, weight: Attribute) -> Plan:
@@ -272,11 +291,14 @@ class Builder:
         if clock_column(payload) is not None:
             return self._with_time(node, left, right)
         joined = self._planner.with_children(payload, [left.plan, right.plan])
-        weights = [output(side.plan)[-1] for side in (left, right) if side.weighted]
-        if not weights:
-            return Built(joined, False)
-        weight = weights[0] if len(weights) == 1 else self._product(*weights)
-        return Built(self._planner.project([*output(payload), weight], joined), True)
+        if not left.weighted:
+            return Built(joined, right.weighted)
+        place = left.plan.output().size() - 1
+        if right.weighted:
+            weight = self._product(left.plan.output().last(), right.plan.output().last())
+            return Built(self._planner.project([*output(payload), weight], joined), True)
+        last = joined.output().size() - 1 == place
+        return Built(joined if last else self._planner.last_to_end(joined, place), True)
 
     def _product(self, one: Expression, other: Expression) -> Expression:
         return self._planner.alias(self._planner.times(one, other), WEIGHT)
@@ -298,8 +320,14 @@ class Builder:
         key_set = self.key_set(keys)
         if key_set is None:
             return None
-        own = {column_id(a): a for a in output(child.plan)}
-        return Built(self.semi_join(child.plan, [(i, own[c]) for i, c in on], key_set), child.weighted)
+        columns = [(i, self._attribute(child.plan, c)) for i, c in on]
+        return Built(self.semi_join(child.plan, columns, key_set), child.weighted)
+
+    def _attribute(self, plan: Plan, column: int) -> Attribute:
+        """A column of a plan by its id, which means the same in every plan of a definition."""
+        if column not in self._attributes:
+            self._attributes.update((column_id(a), a) for a in output(plan))
+        return self._attributes[column]
 
     def semi_join(self, plan: Plan, on: Sequence[tuple[int, Attribute]], key_set: Plan) -> Plan:
         """The rows whose columns equal the key set's at the given positions, NULL being a key like any other."""
@@ -347,7 +375,9 @@ class Builder:
         held = self.hold(net(self._planner.frame(child.plan)))
         if held is None:
             return None
-        return Built(self._planner.readdress(held, output(child.plan)[:-1], weight=True), True)
+        attributes = child.plan.output().init().appended(held.output().last())
+        found = self._planner.under_ids(held, attributes)
+        return Built(found or self._planner.readdress(held, output(child.plan)[:-1], weight=True), True)
 
     def key_set(self, keys: KeysOf) -> Plan | None:
         """A key set, evaluated once; None when it is empty."""
@@ -363,7 +393,6 @@ class Builder:
             built = self._build(part)
             if built is None:
                 continue
-            own = {column_id(a): a for a in output(built.plan)}
-            columns = [planner.alias(own[c], f"k{i}") for i, c in enumerate(on)]
+            columns = [planner.alias(self._attribute(built.plan, c), f"k{i}") for i, c in enumerate(on)]
             parts.append(planner.project(columns, built.plan))
         return self.hold(planner.frame(planner.distinct(planner.union(parts)))) if parts else None

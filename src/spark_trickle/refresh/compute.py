@@ -14,7 +14,7 @@ from spark_trickle.algebra.relations import NEW, OLD, At, Relation, Version
 from spark_trickle.catalyst.build import Builder, Reader
 from spark_trickle.catalyst.definition import Definition
 from spark_trickle.catalyst.identity import net
-from spark_trickle.catalyst.plan import WEIGHT, Planner, output
+from spark_trickle.catalyst.plan import WEIGHT, Plan, Planner, output
 from spark_trickle.catalyst.time import CLOCK
 from spark_trickle.incremental.maintain import ByKey, ByWeight, Iterate, Recompute, TopRows
 from spark_trickle.incremental.prune import Pruner
@@ -47,6 +47,9 @@ class VersionReader:
 
     def rows(self, source: str, version: Version, columns: Sequence[str]) -> DataFrame:
         return self._tables.rows(self._ends[version].snapshots[source], columns)
+
+    def table(self, source: str, version: Version) -> Plan:
+        return self._tables.leaf(self._ends[version].snapshots[source])
 
     def changes(self, source: str, columns: Sequence[str]) -> DataFrame | None:
         old, new = (self._ends[version].snapshots[source] for version in (OLD, NEW))

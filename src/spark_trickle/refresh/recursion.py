@@ -38,6 +38,10 @@ class _WithItself:
             return self.own_rows
         return self.sources.rows(source, NEW if self.only_new else version, columns)
 
+    def table(self, source: str, version: Version) -> Plan | None:
+        wanted = NEW if self.only_new else version
+        return None if source == self.itself else self.sources.table(source, wanted)
+
     def instant(self, version: Version) -> datetime:
         return self.sources.instant(NEW if self.only_new else version)
 

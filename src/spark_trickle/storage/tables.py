@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -21,7 +22,7 @@ from spark_trickle.names import quote
 _KEPT_SNAPSHOTS = 64
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Snapshot:
     """One version of a table, its file list read once."""
 
@@ -75,12 +76,13 @@ class DeltaTables:
         self._dataset = self.jvm.org.apache.spark.sql.classic.Dataset
         self._delta = self.jvm.org.apache.spark.sql.delta
         self._kept: OrderedDict[tuple[str, str, int], Snapshot] = OrderedDict()
+        self._leaves: WeakKeyDictionary[Snapshot, Any] = WeakKeyDictionary()
         self._guard = threading.Lock()
 
     def in_session(self, spark: SparkSession) -> DeltaTables:
         """The same tables, read under another session's settings; snapshots are shared."""
         other = DeltaTables(spark)
-        other._kept, other._guard = self._kept, self._guard
+        other._kept, other._leaves, other._guard = self._kept, self._leaves, self._guard
         return other
 
     def log(self, location: str) -> Any:
@@ -130,14 +132,23 @@ class DeltaTables:
         """The rows of a version; deletion vectors are respected."""
         return self.rows_of_files(snapshot, snapshot.files, columns)
 
+    def leaf(self, snapshot: Snapshot) -> Any:
+        """The version as one leaf of a plan, the same object each time: equal scans can then be read once."""
+        if snapshot not in self._leaves:
+            self._leaves[snapshot] = self._built(snapshot, snapshot.files).queryExecution().analyzed()
+        return self._leaves[snapshot]
+
     def rows_of_files(
         self, snapshot: Snapshot, files: Any, columns: Sequence[str] | None = None
     ) -> DataFrame:
         # Delta builds the frame in whatever session is active; ours may have other settings.
-        built = snapshot.log.createDataFrame(snapshot.state, files, False, self.none)
+        built = self._built(snapshot, files)
         rebound = self._dataset.ofRows(self.spark._jsparkSession, built.queryExecution().analyzed())
         frame = DataFrame(rebound, self.spark)
         return frame if columns is None else frame.select(*[quote(c) for c in columns])
+
+    def _built(self, snapshot: Snapshot, files: Any) -> Any:
+        return snapshot.log.createDataFrame(snapshot.state, files, False, self.none)
 
     def _files_of(self, state: Any) -> Any:
         """The version's files: from its checksum, which lists them while they are few, else by a Spark job."""
