@@ -35,7 +35,7 @@ class Moment:
 
 
 def layout_of(definition: Definition) -> Layout:
-    return Layout(definition.schema, definition.hidden)
+    return Layout.of(definition.schema, definition.hidden)
 
 
 class VersionReader:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from spark_trickle.names import PREFIX, quote
 
@@ -26,9 +26,14 @@ class Layout:
     visible: StructType
     hidden: StructType
 
+    @classmethod
+    def of(cls, query: StructType, hidden: StructType) -> Layout:
+        """Every column and everything inside it may be NULL, as in a table that Spark creates from a query."""
+        return cls(_nullable(query), _nullable(hidden))
+
     @property
     def schema(self) -> StructType:
-        """The table's schema. Every column may be NULL: a constraint would only be a way to fail."""
+        """The table's schema."""
         fields = [StructField(f.name, f.dataType, True, _comment(f)) for f in self.visible.fields]
         if self.hidden.fields:
             fields.append(StructField(PREFIX, self.hidden, True))
@@ -66,6 +71,21 @@ class Layout:
             ]
             columns.append(F.struct(*parts).alias(PREFIX))
         return flat.select(*columns, *[F.col(e) for e in extra])
+
+
+def _nullable(schema: StructType) -> StructType:
+    return StructType([StructField(f.name, _without_not_null(f.dataType), True, f.metadata) for f in schema])
+
+
+def _without_not_null(data_type: DataType) -> DataType:
+    match data_type:
+        case StructType():
+            return _nullable(data_type)
+        case ArrayType(elementType=element):
+            return ArrayType(_without_not_null(element), True)
+        case MapType(keyType=key, valueType=value):
+            return MapType(_without_not_null(key), _without_not_null(value), True)
+    return data_type
 
 
 def _comment(field: StructField) -> dict[str, str] | None:
