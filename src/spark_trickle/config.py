@@ -23,6 +23,18 @@ class Settings:
     local_change_rows: int = 20_000
     """Changes and key sets up to this many rows are held by the driver; larger ones stay distributed."""
 
+    max_concurrent_refreshes: int = 4
+    """How many stream tables the daemon refreshes at once."""
+
+    max_consecutive_errors: int = 3
+    """After so many failures in a row the daemon suspends a stream table."""
+
+    min_schedule_seconds: int = 6
+    """No freshness bound may be shorter than this."""
+
+    scheduler_interval_ms: int = 1000
+    """How often the daemon looks for work."""
+
     volatile_function_policy: str = "reject"
     """What becomes of queries with `rand()` and the like: reject, warn (recompute) or allow."""
 
@@ -35,6 +47,14 @@ class Settings:
             raise _invalid("lease_seconds", self.lease_seconds, "at least 1")
         if self.local_change_rows < 1:
             raise _invalid("local_change_rows", self.local_change_rows, "at least 1")
+        if self.max_concurrent_refreshes < 1:
+            raise _invalid("max_concurrent_refreshes", self.max_concurrent_refreshes, "at least 1")
+        if self.max_consecutive_errors < 1:
+            raise _invalid("max_consecutive_errors", self.max_consecutive_errors, "at least 1")
+        if self.min_schedule_seconds < 1:
+            raise _invalid("min_schedule_seconds", self.min_schedule_seconds, "at least 1")
+        if self.scheduler_interval_ms < 10:
+            raise _invalid("scheduler_interval_ms", self.scheduler_interval_ms, "at least 10")
         if self.volatile_function_policy not in {"reject", "warn", "allow"}:
             policy = self.volatile_function_policy
             raise _invalid("volatile_function_policy", policy, "reject, warn or allow")

@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from typing import Literal, cast, get_args
 
-from cronsim import CronSim, CronSimError
-
 from spark_trickle.catalog import RefreshMode
-from spark_trickle.clock import system_clock
 from spark_trickle.errors import DefinitionError
 from spark_trickle.names import did_you_mean
-
-_DURATION = re.compile(r"^(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?$")
-_WORDS = ("DOWNSTREAM", "MANUAL", "ON CHANGE")
+from spark_trickle.scheduler.schedules import Every, parse_schedule, spelled
 
 
-def check_schedule(schedule: str) -> str:
+def check_schedule(schedule: str, least_seconds: int) -> str:
     """A schedule in its canonical spelling: a duration, a cron expression, or one of three words."""
-    text = schedule.strip() if isinstance(schedule, str) else ""
-    if text.upper() in _WORDS:
-        return text.upper()
-    duration = _DURATION.match(text.lower())
-    if text and duration and any(int(part or 0) for part in duration.groups()):
-        return text.lower()
-    if len(text.split()) in {5, 6}:
-        try:
-            CronSim(text, system_clock())
-        except CronSimError as error:
-            raise _bad_schedule(schedule, f": {error}") from None
-        return text
-    raise _bad_schedule(schedule, "")
+    found = parse_schedule(schedule)
+    if isinstance(found, Every) and found.seconds < least_seconds:
+        raise DefinitionError(
+            f"`{schedule}` is shorter than {least_seconds} seconds, the shortest freshness bound allowed.",
+            hint="Allow it more time, or lower the setting `min_schedule_seconds`.",
+            code="INVALID_SCHEDULE",
+        )
+    return spelled(schedule)
 
 
 def check_mode(mode: str) -> RefreshMode:
@@ -46,14 +35,6 @@ def check_status(status: str) -> Literal["ACTIVE", "SUSPENDED"]:
     if text not in {"ACTIVE", "SUSPENDED"}:
         raise _bad_choice("status", status, ("ACTIVE", "SUSPENDED"))
     return cast(Literal["ACTIVE", "SUSPENDED"], text)
-
-
-def _bad_schedule(schedule: object, why: str) -> DefinitionError:
-    return DefinitionError(
-        f"`{schedule}` is not a schedule{why}.",
-        hint="Write a duration (30s, 5m, 1h30m), a cron expression, DOWNSTREAM, MANUAL or ON CHANGE.",
-        code="INVALID_SCHEDULE",
-    )
 
 
 def _bad_choice(name: str, value: object, choices: tuple[str, ...]) -> DefinitionError:

@@ -33,7 +33,7 @@ def status_frame(tables: list[StreamTable], last: dict[str, Refresh | None]) -> 
                 table.status,
                 table.refresh_mode,
                 table.schedule,
-                refresh.started_at if refresh else None,
+                table.data_timestamp,
                 refresh.action if refresh else None,
                 refresh.finished_at if refresh else None,
                 table.table_version,

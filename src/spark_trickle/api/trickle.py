@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from spark_trickle.refresh.results import RefreshResult, VerifyResult
     from spark_trickle.refresh.runtime import Runtime
+    from spark_trickle.scheduler.daemon import Event
 
 _UNCHANGED = "\0unchanged"
 
@@ -132,7 +134,7 @@ class Trickle:
                 hint="Pass a SELECT as a string.",
                 code="INVALID_QUERY",
             )
-        request_mode, request_schedule = check_mode(refresh_mode), check_schedule(schedule)
+        request_mode, request_schedule = check_mode(refresh_mode), self._schedule(schedule)
         full = self._qualified(name)
         existing = self._lookup(full)
         if existing is not None and if_not_exists:
@@ -158,14 +160,14 @@ class Trickle:
         table = self._table(name)
         changes: dict[str, object] = {}
         if schedule != _UNCHANGED:
-            changes["schedule"] = check_schedule(schedule)
+            changes["schedule"] = self._schedule(schedule)
         if refresh_mode != _UNCHANGED:
             changes["refresh_mode"] = check_mode(refresh_mode)
             self._check_differential(table, str(changes["refresh_mode"]))
         if status != _UNCHANGED:
             changes["status"] = check_status(status)
             if changes["status"] == "ACTIVE":
-                changes |= {"consecutive_errors": 0, "last_error": ""}
+                changes |= {"consecutive_errors": 0, "last_error": "", "failed_at": None}
                 if table.frontier is None:
                     changes["status"] = "INITIALIZING"
         if not changes:
@@ -211,6 +213,18 @@ class Trickle:
         table = self._table(name)
         self._check_active(table)
         return refresh_with_upstream(table.name, self._runtime)[-1]
+
+    def run(
+        self, stop: threading.Event | None = None, on_event: Callable[[Event], None] | None = None
+    ) -> None:
+        """Keep every stream table as fresh as its schedule asks, until `stop` is set or Ctrl-C is pressed.
+
+        What is being refreshed then is finished. Any number of processes may do this on one catalog.
+        """
+        from spark_trickle.scheduler.daemon import Daemon
+
+        daemon = Daemon(self._runtime, on_event) if on_event else Daemon(self._runtime)
+        daemon.run(stop or threading.Event())
 
     def verify(self, name: str, as_of: int | None = None, *, repair: bool = False) -> VerifyResult:
         """Compare the table with its query at its frontier, or as of a past refresh (its id in the history)."""
@@ -290,6 +304,9 @@ class Trickle:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _schedule(self, schedule: str) -> str:
+        return check_schedule(schedule, self._settings.min_schedule_seconds)
 
     # Names
 

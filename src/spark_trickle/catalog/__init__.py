@@ -4,11 +4,12 @@ Reading order:
 
 rows            the four kinds of rows, as values
 columns         how times, frontiers and mappings are stored alike in SQLite and PostgreSQL
-schema          the four tables
+schema          the five tables
 stream_tables   one repository per table …
 dependencies
 refreshes
 leases
+epochs
 transaction     … and the transaction they share
 url             which database, and how its address is shown
 engine          connections: pragmas, pools, how a transaction begins

@@ -67,6 +67,11 @@ class Leases:
         lease = self._read(name)
         return lease if lease is not None and lease.expires_at > self._clock() else None
 
+    def held(self) -> list[Lease]:
+        """Everything that somebody may do right now."""
+        rows = self._connection.execute(select(LEASES).where(LEASES.c.expires_at > self._clock()))
+        return [Lease(**row._asdict()) for row in rows]
+
     def _take_free(self, name: str, owner: str, now: datetime, seconds: float) -> bool:
         """One statement, so that of two processes at the same instant the second sees the first's row."""
         dialect = postgresql if self._connection.dialect.name == "postgresql" else sqlite

@@ -50,6 +50,10 @@ class StreamTable:
     reinit_reason: str = ""
     created_at: datetime
     updated_at: datetime
+    data_timestamp: datetime | None = None
+    """How fresh the table is: everything committed before this moment is in it."""
+    failed_at: datetime | None = None
+    """When the last of its consecutive errors happened."""
 
     def __post_init__(self) -> None:
         _check_filled(self, "id", "name")
@@ -57,7 +61,7 @@ class StreamTable:
         _check_choice(self, "refresh_mode", RefreshMode)
         _check_choice(self, "status", Status)
         _check_counts(self, "table_version", "sequence", "consecutive_errors")
-        _check_aware(self, "created_at", "updated_at")
+        _check_aware(self, "created_at", "updated_at", "data_timestamp", "failed_at")
 
 
 @dataclass(frozen=True, slots=True)

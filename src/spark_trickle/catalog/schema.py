@@ -21,7 +21,7 @@ from spark_trickle.catalog.columns import FrontierText, JsonMapping, JsonPairs, 
 VERSION_TABLE = "trickle_schema_version"
 """Alembic's own table. Our names start with `trickle_` because a PostgreSQL database may be shared."""
 
-REVISION = "0001"
+REVISION = "0002"
 """The last step in `migrations/versions/`; a test compares the two."""
 
 METADATA = MetaData(
@@ -72,6 +72,8 @@ STREAM_TABLES = Table(
     Column("reinit_reason", Message, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
+    Column("data_timestamp", UtcDateTime),
+    Column("failed_at", UtcDateTime),
 )
 
 DEPENDENCIES = Table(
@@ -118,4 +120,14 @@ LEASES = Table(
     Column("owner", Text, nullable=False),
     Column("acquired_at", UtcDateTime, nullable=False),
     Column("expires_at", UtcDateTime, nullable=False),
+)
+
+EPOCHS = Table(
+    "trickle_epochs",
+    METADATA,
+    Column("data_timestamp", UtcDateTime, nullable=False),
+    Column("source_name", Text, nullable=False),
+    Column("table_id", Text, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    PrimaryKeyConstraint("data_timestamp", "source_name"),
 )

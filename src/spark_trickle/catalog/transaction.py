@@ -1,4 +1,4 @@
-"""The four repositories over one transaction."""
+"""The five repositories over one transaction."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from spark_trickle.catalog.dependencies import Dependencies
+from spark_trickle.catalog.epochs import Epochs
 from spark_trickle.catalog.leases import Leases
 from spark_trickle.catalog.refreshes import Refreshes
 from spark_trickle.catalog.stream_tables import StreamTables
@@ -21,6 +22,7 @@ class CatalogTransaction:
     dependencies: Dependencies
     refreshes: Refreshes
     leases: Leases
+    epochs: Epochs
 
     @classmethod
     def over(cls, connection: Connection, clock: Clock) -> CatalogTransaction:
@@ -29,4 +31,5 @@ class CatalogTransaction:
             Dependencies(connection),
             Refreshes(connection, clock),
             Leases(connection, clock),
+            Epochs(connection),
         )

@@ -7,6 +7,7 @@ failures.py   errors as sentences and exit codes
 command.py    from a function over `Trickle` to a command with the options all share
 define.py     create, alter, drop, suspend, resume
 maintain.py   refresh, verify, sql
+daemon.py     run
 look.py       status, history, graph, explain
 app.py        the program
 """

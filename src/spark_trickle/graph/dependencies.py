@@ -37,6 +37,10 @@ class Dependencies:
         below = nx.descendants(self._graph, name) if name in self._graph else set()
         return [table for table in self._order() if table in below]
 
+    def order(self) -> list[str]:
+        """Every stream table, each after those it reads."""
+        return [table for table in self._order() if table in self._stream_tables]
+
     def edges(self) -> list[tuple[str, str]]:
         return sorted(self._graph.edges)
 

@@ -44,9 +44,10 @@ class Pins:
 
 def pin_bases(dependencies: list[Dependency], runtime: Runtime) -> Pins:
     """The newest version of every base table, and the time now."""
+    at = runtime.clock()  # first: whatever was committed by then is in the versions found
     places = {d.source_name: d.location for d in dependencies if d.source_kind == "delta"}
     newest = {name: runtime.tables.latest(location) for name, location in sorted(places.items())}
-    return Pins(newest, runtime.clock())
+    return Pins(newest, at)
 
 
 def measure_interval(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -50,9 +51,16 @@ class _Steps:
 
 
 def refresh_table(
-    name: str, pins: Pins, upstream: Mapping[str, StreamTable], runtime: Runtime
+    name: str,
+    pins: Pins,
+    upstream: Mapping[str, StreamTable],
+    runtime: Runtime,
+    unless_reached: datetime | None = None,
 ) -> RefreshResult:
-    """Refresh one stream table to the pinned versions, alone: whoever else tries meanwhile is told so."""
+    """Refresh one stream table to the pinned versions, alone: whoever else tries meanwhile is told so.
+
+    Nothing is done if somebody has meanwhile brought it to the data timestamp `unless_reached`.
+    """
     table = _find(name, runtime)
     start = time.monotonic()
     with lease_on(runtime, table.id) as holder:
@@ -65,7 +73,14 @@ def refresh_table(
             return RefreshResult(
                 shown(name), Action.SKIP, reason, 0, 0, table.table_version, table.frontier, seconds
             )
-        return _refresh(_find(name, runtime), pins, upstream, runtime)
+        table = _find(name, runtime)
+        if unless_reached and table.data_timestamp and table.data_timestamp >= unless_reached:
+            reason = "another process has refreshed it meanwhile"
+            seconds = time.monotonic() - start
+            return RefreshResult(
+                shown(name), Action.NO_DATA, reason, 0, 0, table.table_version, table.frontier, seconds
+            )
+        return _refresh(table, pins, upstream, runtime)
 
 
 def _refresh(
@@ -92,7 +107,7 @@ def _refresh(
     except BaseException as error:
         raise _remember_failure(table, row.id, error, steps, runtime) from _cause(error)
     runtime.on_step("remember")
-    remembered = _remember(table, prepared, interval, decision, written, row.id, steps, runtime)
+    remembered = _remember(table, prepared, interval, decision, written, row.id, steps, runtime, pins.at)
     runtime.on_step("done")
     return RefreshResult(
         shown(table.name),
@@ -253,6 +268,7 @@ def _remember(
     refresh_id: int,
     steps: _Steps,
     runtime: Runtime,
+    at: datetime,
 ) -> StreamTable:
     progress: dict[str, object] = {}
     if written is not None:
@@ -268,8 +284,10 @@ def _remember(
             frontier=interval.new,
             fingerprint=prepared.definition.fingerprint,
             status="SUSPENDED" if table.status == "SUSPENDED" else "ACTIVE",
+            data_timestamp=max(at, table.data_timestamp or at),
             consecutive_errors=0,
             last_error="",
+            failed_at=None,
             needs_reinit=False,
             reinit_reason="",
             **progress,
@@ -326,7 +344,11 @@ def _remember_failure(
         )
         status = "ERROR" if broken and table.status != "SUSPENDED" else table.status
         catalog.stream_tables.update(
-            table.id, consecutive_errors=table.consecutive_errors + 1, last_error=message, status=status
+            table.id,
+            consecutive_errors=table.consecutive_errors + 1,
+            last_error=message,
+            failed_at=runtime.clock(),
+            status=status,
         )
     return translated
 

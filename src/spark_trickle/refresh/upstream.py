@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable
 
 from spark_trickle.catalog import StreamTable
 from spark_trickle.errors import RefreshError, StateError, TrickleError
@@ -25,6 +25,10 @@ def graph_of(runtime: Runtime) -> tuple[Dependencies, dict[str, StreamTable]]:
     return Dependencies(reads), {t.name: t for t in tables.values()}
 
 
+def _stays(table: StreamTable) -> bool:
+    return table.status == "SUSPENDED"
+
+
 def refresh_with_upstream(name: str, runtime: Runtime) -> list[RefreshResult]:
     """Refresh what the stream table reads, upstream first, then the table itself: the last result is its own.
 
@@ -45,7 +49,8 @@ def refresh_with_upstream(name: str, runtime: Runtime) -> list[RefreshResult]:
             continue
         try:
             current = _current(runtime)
-            result = refresh_table(table, _never_back(pins, current), current, runtime)
+            reading = [current[source] for source in graph.upstream(table) if source in current]
+            result = refresh_table(table, settled(pins, reading), current, runtime)
         except TrickleError as error:
             if table == name:
                 raise
@@ -64,15 +69,21 @@ def refresh_with_upstream(name: str, runtime: Runtime) -> list[RefreshResult]:
     return results
 
 
-def _never_back(pins: Pins, tables: Mapping[str, StreamTable]) -> Pins:
-    """The pinned versions, or newer ones that another process's refresh has already taken in."""
-    newest = dict(pins.bases)
-    for table in tables.values():
+def settled(
+    pins: Pins, upstream: Iterable[StreamTable], fixed: Callable[[StreamTable], bool] = _stays
+) -> Pins:
+    """The pinned versions, made to agree with what the stream tables above have read.
+
+    Never back: one of them may have taken in a newer version meanwhile. And a table that is not going to be
+    refreshed, because it is suspended, decides for all that is read beside it.
+    """
+    bases = dict(pins.bases)
+    for table in sorted(upstream, key=fixed):
         for name, version in (table.frontier.bases if table.frontier else {}).items():
-            pinned = newest.get(name)
-            if pinned and pinned.table_id == version.table_id and pinned.version < version.version:
-                newest[name] = version
-    return Pins(newest, pins.at)
+            pinned = bases.get(name)
+            if pinned and pinned.table_id == version.table_id:
+                bases[name] = version if fixed(table) else max(pinned, version, key=lambda v: v.version)
+    return Pins(bases, pins.at)
 
 
 def _current(runtime: Runtime) -> dict[str, StreamTable]:

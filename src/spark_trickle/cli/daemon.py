@@ -1,0 +1,65 @@
+"""The command that keeps everything fresh by itself."""
+
+import signal
+import threading
+from collections import Counter
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spark_trickle.cli.answers import Answer, counted, refresh_line
+from spark_trickle.cli.command import command
+from spark_trickle.names import shown
+
+if TYPE_CHECKING:
+    from spark_trickle.api import Trickle
+    from spark_trickle.scheduler.daemon import Event
+
+
+@command(working="Watching…")
+def run(
+    trickle: "Trickle",
+    seconds: Annotated[
+        int | None, typer.Option("--for", min=1, metavar="SECONDS", help="Stop after so many seconds.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print failures only.")] = False,
+) -> Answer:
+    """Refresh what is due, until stopped; what has begun is finished."""
+    stop, seen = threading.Event(), Counter[str]()
+
+    def tell(event: "Event") -> None:
+        seen[event.kind] += 1
+        line = _line(event)
+        if line and not (quiet and event.kind == "refreshed"):
+            stamp = event.at.strftime("%Y-%m-%d %H:%M:%S")
+            typer.echo(f"{stamp}  {line}", err=True)
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        stop.set()
+
+    timer = threading.Timer(seconds or 0, stop.set)
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        if seconds:
+            timer.start()
+        trickle.run(stop, tell)
+    finally:
+        timer.cancel()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    done = {kind: seen[kind] for kind in ("refreshed", "failed", "suspended")}
+    return Answer(done, f"Stopped: {seen['refreshed']:,} refreshed, {counted(seen['failed'], 'failure')}.")
+
+
+def _line(event: "Event") -> str:
+    match event.kind:
+        case "refreshed" if event.result is not None:
+            return refresh_line(event.result)
+        case "skipped" if event.result is not None:
+            return f"{shown(event.name)}: skipped — because {event.result.reason}"
+        case "failed" if event.error is not None:
+            return f"{shown(event.name)}: failed — {event.error.message}"
+        case "suspended":
+            return f"{shown(event.name)}: suspended after repeated failures; mend it, then `trickle resume`"
+    return ""

@@ -1,0 +1,148 @@
+"""What is due, and in which order: a pure function of the graph, the catalog rows and the clock.
+
+A table is due when its schedule asks for a newer data timestamp than it has reached. Whatever it reads is brought
+to the same timestamp first. Jobs are ordered by deadline, the instant at which the freshness bound breaks; a job
+inherits the earliest deadline of those that wait for it. A table that is late grows ever more urgent compared with
+new work, so nothing starves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from spark_trickle.scheduler.retry import Retry
+from spark_trickle.scheduler.schedules import (
+    Cron,
+    Downstream,
+    Every,
+    Manual,
+    OnChange,
+    Schedule,
+    aligned,
+    last_instant,
+)
+
+_PROMPTLY = 60
+"""Seconds that a table without a freshness bound is given after the instant it is due."""
+_FINEST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """What planning needs to know of a stream table."""
+
+    name: str
+    schedule: Schedule
+    reads: tuple[str, ...] = ()
+    """The stream tables it reads directly."""
+    active: bool = True
+    reached: datetime | None = None
+    """The data timestamp of its newest refresh."""
+    busy: bool = False
+    """It is being refreshed, or waits for its turn."""
+    changed: bool = False
+    """One of its sources has a newer version than it has read."""
+    failures: int = 0
+    failed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One refresh to do: not before those in `after`, as early as its deadline asks."""
+
+    name: str
+    at: datetime
+    deadline: datetime
+    after: frozenset[str] = frozenset()
+
+
+def due(tables: Sequence[TableState], now: datetime, retry: Retry) -> list[Job]:
+    """The refreshes to start or queue now, most urgent first. `tables` stand in an order in which sources come first."""
+    jobs: dict[str, Job] = {}
+    able = {t.name for t in tables if _able(t, now, retry)}
+    blocked = _blocked(tables)
+    state = {t.name: t for t in tables}
+    for table in reversed(tables):
+        if table.name in blocked or table.name not in able:
+            jobs.pop(table.name, None)
+            continue
+        own = _own_job(table, now)
+        job = _earlier(own, jobs.get(table.name))
+        if job is None:
+            continue
+        jobs[table.name] = job
+        for source in table.reads:
+            if _behind(state[source], job.at) and not isinstance(state[source].schedule, Manual):
+                wanted = Job(source, job.at, job.deadline)
+                jobs[source] = _earlier(wanted, jobs.get(source)) or wanted
+    ordered = [jobs[t.name] for t in tables if t.name in jobs]
+    linked = [replace(job, after=_after(state[job.name], jobs)) for job in ordered]
+    return sorted(linked, key=lambda job: job.deadline)
+
+
+def effective_bounds(tables: Sequence[TableState]) -> dict[str, int | None]:
+    """The freshness bound of every table in seconds; DOWNSTREAM takes the smallest of those that read it."""
+    bounds: dict[str, int | None] = {}
+    needed: dict[str, int] = {}
+    for table in reversed(tables):
+        own = table.schedule.seconds if isinstance(table.schedule, Every) else None
+        if isinstance(table.schedule, Downstream):
+            own = needed.get(table.name)
+        bounds[table.name] = own
+        if own is not None:
+            for source in table.reads:
+                needed[source] = min(own, needed.get(source, own))
+    return bounds
+
+
+def _own_job(table: TableState, now: datetime) -> Job | None:
+    """What the table's own schedule asks for."""
+    match table.schedule:
+        case Every(seconds=seconds):
+            at = last_instant(table.schedule, now)
+            assert at is not None  # noqa: S101 - a period always has a last instant
+            if not _behind(table, at):
+                return None
+            return Job(table.name, at, (table.reached or at) + timedelta(seconds=seconds))
+        case Cron():
+            at = last_instant(table.schedule, now)
+            missed = at is not None and _behind(table, at)
+            return Job(table.name, at, at + timedelta(seconds=_PROMPTLY)) if at and missed else None
+        case OnChange():
+            if not table.changed and table.reached is not None:
+                return None
+            return Job(table.name, aligned(now, _FINEST), now + timedelta(seconds=_FINEST))
+        case Downstream() | Manual():
+            return None
+
+
+def _behind(table: TableState, at: datetime) -> bool:
+    return table.reached is None or table.reached < at
+
+
+def _earlier(one: Job | None, other: Job | None) -> Job | None:
+    """Both wishes in one job: the newest data timestamp, the earliest deadline."""
+    if one is None or other is None:
+        return one or other
+    return Job(one.name, max(one.at, other.at), min(one.deadline, other.deadline))
+
+
+def _able(table: TableState, now: datetime, retry: Retry) -> bool:
+    if not table.active:
+        return False
+    return table.failed_at is None or now >= retry.again_at(table.failed_at, table.failures)
+
+
+def _blocked(tables: Iterable[TableState]) -> set[str]:
+    """Tables at work, and those that read one of them: they wait until it is known what became of it."""
+    blocked: set[str] = set()
+    for table in tables:
+        if table.busy or any(source in blocked for source in table.reads):
+            blocked.add(table.name)
+    return blocked
+
+
+def _after(table: TableState, jobs: dict[str, Job]) -> frozenset[str]:
+    return frozenset(source for source in table.reads if source in jobs)

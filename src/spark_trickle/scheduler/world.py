@@ -1,0 +1,89 @@
+"""What a tick looks at: the catalog's rows once, the newest version of every base table once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+from datetime import datetime
+
+from spark_trickle.catalog import Dependency, StreamTable
+from spark_trickle.errors import TrickleError
+from spark_trickle.frontier import SourceVersion
+from spark_trickle.graph.dependencies import Dependencies
+from spark_trickle.refresh.runtime import Runtime, is_dead
+from spark_trickle.scheduler.due import TableState
+from spark_trickle.scheduler.schedules import OnChange, parse_schedule
+
+
+@dataclass(frozen=True)
+class World:
+    """The stream tables, sources first, and the base tables below them, as seen at one moment."""
+
+    now: datetime
+    states: list[TableState]
+    tables: Mapping[str, StreamTable]
+    bases: Mapping[str, Set[str]]
+    newest: Mapping[str, SourceVersion]
+    problems: Mapping[str, TrickleError]
+    """Base tables whose newest version cannot be told."""
+
+    def problem_of(self, name: str) -> TrickleError | None:
+        return next((self.problems[base] for base in self.bases[name] if base in self.problems), None)
+
+
+def look_around(runtime: Runtime, busy: Set[str]) -> World:
+    """`busy`: tables that this process is at work on."""
+    now = runtime.clock()
+    with runtime.catalog.begin(write=False) as catalog:
+        tables = {table.name: table for table in catalog.stream_tables.all()}
+        rows = catalog.dependencies.all()
+        leased = {lease.name for lease in catalog.leases.held() if not is_dead(lease.owner)}
+    names = {table.id: table.name for table in tables.values()}
+    reads: dict[str, list[str]] = {name: [] for name in tables}
+    for row in rows:
+        reads[names[row.stream_table_id]].append(row.source_name)
+    graph = Dependencies(reads)
+    order = graph.order()
+    bases: dict[str, set[str]] = {}
+    for name in order:
+        bases[name] = set().union(*(bases.get(source, {source}) for source in reads[name]))
+    newest, problems = _newest(rows, runtime)
+    states = []
+    for name in order:
+        table = tables[name]
+        schedule = parse_schedule(table.schedule)
+        states.append(
+            TableState(
+                name,
+                schedule,
+                tuple(source for source in reads[name] if source in tables),
+                active=table.status in {"ACTIVE", "INITIALIZING", "ERROR"}
+                and table.definition_kind != "dataframe",
+                reached=table.data_timestamp,
+                busy=name in busy or f"refresh:{table.id}" in leased,
+                changed=isinstance(schedule, OnChange) and _changed(table, bases[name], newest),
+                failures=table.consecutive_errors,
+                failed_at=table.failed_at,
+            )
+        )
+    return World(now, states, tables, bases, newest, problems)
+
+
+def _newest(
+    rows: list[Dependency], runtime: Runtime
+) -> tuple[dict[str, SourceVersion], dict[str, TrickleError]]:
+    """The newest version of every base table: a log listing each, shared by all who read it."""
+    newest: dict[str, SourceVersion] = {}
+    problems: dict[str, TrickleError] = {}
+    for name, location in sorted({(r.source_name, r.location) for r in rows if r.source_kind == "delta"}):
+        try:
+            newest[name] = runtime.tables.latest(location)
+        except TrickleError as error:
+            problems[name] = error
+    return newest, problems
+
+
+def _changed(table: StreamTable, bases: Set[str], newest: Mapping[str, SourceVersion]) -> bool:
+    if table.frontier is None:
+        return True
+    return any(newest[base] != table.frontier.bases.get(base) for base in bases if base in newest)

@@ -1,0 +1,130 @@
+"""The daemon on real tables: what is due is refreshed, in order, at one set of versions, whatever fails beside it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from spark_trickle import Settings, Trickle
+from spark_trickle.scheduler.daemon import Daemon, Event
+from tests.spark.oracle import answer, stored
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+DIAMOND = {
+    "by_sum": ("SELECT region, SUM(amount) AS s FROM orders GROUP BY region", "DOWNSTREAM"),
+    "by_count": ("SELECT region, COUNT(*) AS n FROM orders GROUP BY region", "2m"),
+    "average": ("SELECT b.region, b.s / c.n AS a FROM by_sum b JOIN by_count c ON b.region = c.region", "1m"),
+}
+
+
+class Watched:
+    """A daemon whose clock stands still until it is moved, and what it told."""
+
+    def __init__(self, trickle: Trickle) -> None:
+        self.now = START
+        self.events: list[Event] = []
+        self.trickle = trickle
+        trickle._runtime.clock = lambda: self.now
+        self.daemon = Daemon(trickle._runtime, self.events.append)
+
+    def after(self, seconds: float) -> list[str]:
+        """Let time pass, tick, wait until all is done: what was told meanwhile, as `kind name`."""
+        self.now += timedelta(seconds=seconds)
+        told = len(self.events)
+        self.daemon.tick()
+        until(lambda: not self.daemon.waiting and not self.daemon.running)
+        ended = [e for e in self.events[told:] if e.kind != "started"]
+        return [f"{e.kind} {e.name.rpartition('.')[2]}" for e in ended]
+
+
+def until(done: Callable[[], bool], seconds: float = 120) -> None:
+    limit = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < limit, "it takes too long"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def watched(trickle: Trickle, database: str) -> Watched:
+    trickle.sql("CREATE TABLE orders (id INT, region STRING, amount INT) USING delta")
+    trickle.sql("INSERT INTO orders VALUES (1, 'n', 10), (2, 'n', 30), (3, 's', 5)")
+    watched = Watched(trickle)
+    for name, (query, schedule) in DIAMOND.items():
+        trickle.create_stream_table(name, query, schedule)
+    return watched
+
+
+def test_what_is_due_is_refreshed_in_order_and_nothing_else(watched: Watched) -> None:
+    trickle = watched.trickle
+    assert watched.after(1) == []
+    trickle.sql("INSERT INTO orders VALUES (4, 's', 15)")
+    told = watched.after(24)
+    assert told[-1] == "refreshed average"
+    assert sorted(told[:-1]) == ["refreshed by_count", "refreshed by_sum"]
+    assert watched.after(1) == []
+    for name, (query, _) in DIAMOND.items():
+        assert stored(trickle, name) == answer(trickle, name, query)
+    frontiers = [trickle._table(name).frontier for name in DIAMOND]
+    assert (
+        len(
+            {
+                f.bases["spark_catalog." + trickle._table("average").database_name + ".orders"]
+                for f in frontiers
+                if f
+            }
+        )
+        == 1
+    )
+
+
+def test_a_failure_does_not_mix_versions_and_suspends_only_its_table(watched: Watched) -> None:
+    trickle = watched.trickle
+    trickle.create_stream_table("alone", "SELECT id FROM orders", "1m")
+    trickle.create_stream_table("fragile", "SELECT id, 100 / amount AS x FROM orders", "1m")
+    before = stored(trickle, "average")
+    trickle.sql("INSERT INTO orders VALUES (4, 's', 0)")
+    told = watched.after(24)
+    assert "failed fragile" in told
+    assert "refreshed alone" in told
+    assert "refreshed average" in told
+    assert stored(trickle, "average") != before
+    assert watched.after(0.5) == []
+    assert watched.after(1) == ["failed fragile"]
+    assert sorted(watched.after(2)) == ["failed fragile", "suspended fragile"]
+    assert trickle._table("fragile").status == "SUSPENDED"
+    assert watched.after(3600)
+    trickle.sql("DELETE FROM orders WHERE amount = 0")
+    trickle.resume("fragile")
+    assert "refreshed fragile" in watched.after(60)
+    assert trickle.verify("fragile").equal
+
+
+def test_a_new_commit_wakes_a_table_on_change(watched: Watched) -> None:
+    trickle = watched.trickle
+    trickle.create_stream_table("awake", "SELECT id FROM orders", "ON CHANGE")
+    assert watched.after(3) == []
+    trickle.sql("INSERT INTO orders VALUES (9, 'e', 1)")
+    assert watched.after(3) == ["refreshed awake"]
+    assert watched.after(3) == []
+
+
+def test_it_runs_by_itself_until_it_is_told_to_stop(trickle: Trickle, database: str) -> None:
+    trickle.sql("CREATE TABLE t (id INT) USING delta")
+    quick = Trickle(trickle.spark, home=trickle._home, settings=Settings(min_schedule_seconds=1))
+    quick.create_stream_table("copy", "SELECT id FROM t", "6s")
+    stop, events = threading.Event(), list[Event]()
+    thread = threading.Thread(target=quick.run, args=(stop, events.append))
+    thread.start()
+    try:
+        trickle.sql("INSERT INTO t VALUES (1)")
+        until(lambda: trickle.spark.table("copy").count() == 1, 60)
+    finally:
+        stop.set()
+        thread.join(60)
+        quick.close()
+    assert not thread.is_alive()
+    assert {e.kind for e in events} <= {"started", "refreshed"}
