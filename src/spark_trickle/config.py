@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
 
 from spark_trickle.errors import DefinitionError
+from spark_trickle.names import did_you_mean
+
+FILE = "trickle.toml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,64 @@ class Settings:
         if self.volatile_function_policy not in {"reject", "warn", "allow"}:
             policy = self.volatile_function_policy
             raise _invalid("volatile_function_policy", policy, "reject, warn or allow")
+
+
+def load_settings(
+    home: Path, environment: Mapping[str, str], given: Mapping[str, object] | None = None
+) -> Settings:
+    """The defaults, changed by `trickle.toml` in the home, then by the environment, then by what is given."""
+    values: dict[str, object] = {}
+    for origin, found in (
+        (f"in {home / FILE}", _from_file(home / FILE)),
+        ("in the environment", _from_environment(environment)),
+        ("", dict(given or {})),
+    ):
+        for name, value in found.items():
+            values[name] = _typed(name, value, origin)
+    return Settings(**values)  # type: ignore[arg-type]
+
+
+def _from_file(path: Path) -> dict[str, object]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise DefinitionError(
+            f"The settings in `{path}` cannot be read: {error}",
+            hint="Write one `name = value` a line, as in TOML.",
+            code="INVALID_SETTING",
+        ) from None
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, object]:
+    """`TRICKLE_LEASE_SECONDS` for `lease_seconds`; an empty variable counts as unset."""
+    named = {f"TRICKLE_{field.name.upper()}": field.name for field in fields(Settings)}
+    return {name: environment[key] for key, name in named.items() if environment.get(key)}
+
+
+def _typed(name: str, value: object, origin: str) -> object:
+    """The value in the type of the setting; text is read as a number where a number is meant."""
+    types: dict[str, type] = {field.name: type(field.default) for field in fields(Settings)}
+    where = f" {origin}" if origin else ""
+    if name not in types:
+        raise DefinitionError(
+            f"There is no setting `{name}`, which was given{where}.",
+            hint=did_you_mean(name, types) or "See docs/configuration.md.",
+            code="INVALID_SETTING",
+        )
+    wanted = types[name]
+    if isinstance(value, wanted) and not isinstance(value, bool):
+        return value
+    if wanted is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    try:
+        if isinstance(value, str):
+            return wanted(value)
+    except ValueError:
+        pass
+    meant = {int: "a whole number", float: "a number", str: "text"}[wanted]
+    raise _invalid(name, value, meant + (f", {origin}" if origin else ""))
 
 
 def _invalid(name: str, value: object, expected: str) -> DefinitionError:

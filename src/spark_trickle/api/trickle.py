@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -14,7 +15,7 @@ from spark_trickle.api.options import check_mode, check_schedule, check_status
 from spark_trickle.api.results import graph_frame, history_frame, status_frame
 from spark_trickle.catalog import Catalog, StreamTable
 from spark_trickle.clock import Clock, system_clock
-from spark_trickle.config import Settings
+from spark_trickle.config import Settings, load_settings
 from spark_trickle.errors import DefinitionError, StateError, TableNameError
 from spark_trickle.frontier import Frontier
 from spark_trickle.names import TableName, did_you_mean, parse_name, shown
@@ -39,13 +40,14 @@ class Trickle:
         *,
         home: str | Path | None = None,
         catalog: str | None = None,
-        settings: Settings | None = None,
+        settings: Settings | Mapping[str, object] | None = None,
         clock: Clock = system_clock,
         on_step: Callable[[str], None] | None = None,
     ) -> None:
         self._given = spark
         self._home = Path(home or ".trickle").absolute()
-        self._settings = settings or Settings()
+        self._asked = settings
+        self._settings = self._load_settings()
         self._clock = clock
         self._on_step = on_step
         self._lazy_runtime: Runtime | None = None
@@ -54,6 +56,17 @@ class Trickle:
 
             adopt(spark)
         self._catalog = Catalog.open(catalog or f"sqlite:///{self._home / 'catalog.db'}", clock)
+
+    def reload_settings(self) -> None:
+        """Read `trickle.toml` and the environment again; what was given in Python stays."""
+        self._settings = self._load_settings()
+        if self._lazy_runtime is not None:
+            self._lazy_runtime.settings = self._settings
+
+    def _load_settings(self) -> Settings:
+        if isinstance(self._asked, Settings):
+            return self._asked
+        return load_settings(self._home, os.environ, self._asked)
 
     # Spark
 

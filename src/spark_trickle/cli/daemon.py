@@ -10,6 +10,7 @@ import typer
 
 from spark_trickle.cli.answers import Answer, counted, refresh_line
 from spark_trickle.cli.command import command
+from spark_trickle.errors import TrickleError
 from spark_trickle.names import shown
 
 if TYPE_CHECKING:
@@ -38,8 +39,15 @@ def run(
     def end(_number: int, _frame: FrameType | None) -> None:
         stop.set()
 
+    def reread(_number: int, _frame: FrameType | None) -> None:
+        try:
+            trickle.reload_settings()
+        except TrickleError as error:
+            typer.echo(f"The settings stay as they were: {error.message}", err=True)
+
     timer = threading.Timer(seconds or 0, stop.set)
     before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
+    before[signal.SIGHUP] = signal.signal(signal.SIGHUP, reread)
     try:
         if seconds:
             timer.start()
