@@ -95,7 +95,7 @@ def _from_file(path: Path) -> dict[str, object]:
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, object]:
-    """`TRICKLE_LEASE_SECONDS` for `lease_seconds`; an empty variable counts as unset."""
+    """`TRICKLE_` and the name in capitals; an empty variable counts as unset."""
     named = {f"TRICKLE_{field.name.upper()}": field.name for field in fields(Settings)}
     return {name: environment[key] for key, name in named.items() if environment.get(key)}
 
