@@ -351,7 +351,7 @@ def test_without_a_command_help_lists_them_all(trickle: Trickled) -> None:
     listed = {line.split()[0] for line in said.out.split("Commands:")[1].splitlines() if line.strip()}
     assert listed == {
         "create", "alter", "drop", "suspend", "resume", "refresh", "verify", "sql", "status", "history",
-        "graph", "explain", "run",
+        "graph", "diamonds", "snapshot", "explain", "run",
     }  # fmt: skip
     for command in listed:
         assert "--json" in trickle(command, "--help").out

@@ -11,6 +11,8 @@ from spark_trickle.names import shown
 if TYPE_CHECKING:
     import pandas as pd
 
+    from spark_trickle.graph.diamonds import DiamondGroup
+
 STATUS = (
     "name", "status", "refresh_mode", "schedule", "data_timestamp", "last_action", "last_refresh", "version",
     "consecutive_errors", "last_error", "defined_by",
@@ -20,6 +22,7 @@ HISTORY = (
     "started_at", "seconds", "error", "frontier",
 )  # fmt: skip
 _DEFINED_BY = {"sql": "SQL", "dataframe": "DataFrame of one process"}
+DIAMONDS = ("group", "members", "ends", "sources")
 GRAPH = ("source", "source_kind", "stream_table", "columns")
 
 
@@ -82,6 +85,14 @@ def graph_frame(dependencies: list[Dependency], names: dict[str, str]) -> pd.Dat
 
 def _seconds(start: datetime, end: datetime | None) -> float | None:
     return round((end - start).total_seconds(), 3) if end else None
+
+
+def diamonds_frame(groups: list[DiamondGroup]) -> pd.DataFrame:
+    rows = [
+        (number, *(", ".join(map(shown, names)) for names in (group.members, group.ends, group.sources)))
+        for number, group in enumerate(groups, 1)
+    ]
+    return _frame(rows, DIAMONDS)
 
 
 def _frame(rows: list[Any], columns: tuple[str, ...]) -> pd.DataFrame:

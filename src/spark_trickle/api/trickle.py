@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Self
 
 from spark_trickle.api.explain import Explanation, explain_definition
 from spark_trickle.api.options import check_mode, check_schedule, check_status
-from spark_trickle.api.results import graph_frame, history_frame, status_frame
+from spark_trickle.api.results import diamonds_frame, graph_frame, history_frame, status_frame
+from spark_trickle.api.snapshots import Snapshot, take_snapshot
 from spark_trickle.catalog import Catalog, StreamTable
 from spark_trickle.clock import Clock, system_clock
 from spark_trickle.config import Settings, load_settings
@@ -300,6 +301,23 @@ class Trickle:
         with self._catalog.begin(write=False) as catalog:
             names = {t.id: t.name for t in catalog.stream_tables.all()}
             return graph_frame(catalog.dependencies.all(), names)
+
+    def diamond_groups(self) -> pd.DataFrame:
+        """Stream tables that reach a common source along several paths and meet again."""
+        from spark_trickle.graph.dependencies import Dependencies
+        from spark_trickle.graph.diamonds import diamond_groups
+
+        with self._catalog.begin(write=False) as catalog:
+            names = {t.id: t.name for t in catalog.stream_tables.all()}
+            reads: dict[str, list[str]] = {name: [] for name in names.values()}
+            for row in catalog.dependencies.all():
+                reads[names[row.stream_table_id]].append(row.source_name)
+        return diamonds_frame(diamond_groups(Dependencies(reads)))
+
+    def snapshot(self, names: Sequence[str], *, views: bool = False) -> Snapshot:
+        """Several stream tables at the newest versions that agree on everything they have read in common."""
+        tables = [self._table(name) for name in ([names] if isinstance(names, str) else names)]
+        return take_snapshot(tables, self._runtime, views)
 
     # Ends
 

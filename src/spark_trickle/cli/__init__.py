@@ -8,7 +8,7 @@ command.py    from a function over `Trickle` to a command with the options all s
 define.py     create, alter, drop, suspend, resume
 maintain.py   refresh, verify, sql
 daemon.py     run
-look.py       status, history, graph, explain
+look.py       status, history, graph, diamonds, snapshot, explain
 app.py        the program
 """
 

@@ -1,4 +1,4 @@
-"""Commands that look. All but `explain` answer from the catalog, without Spark."""
+"""Commands that look. All but `explain` and `snapshot` answer from the catalog, without Spark."""
 
 import json
 from typing import TYPE_CHECKING, Annotated
@@ -56,6 +56,31 @@ def graph(trickle: "Trickle") -> Answer:
     """Show who reads what."""
     found = records(trickle.graph())
     return Answer(found, _forest(found) if found else _NONE_YET)
+
+
+@command()
+def diamonds(trickle: "Trickle") -> Answer:
+    """Show stream tables that part from a common source and meet again."""
+    found = records(trickle.diamond_groups())
+    titles = ("Group", "Stream tables", "Meet in", "Made from")
+    drawn = table(titles, [[r["group"], r["members"], r["ends"], r["sources"]] for r in found])
+    return Answer(
+        found, drawn if found else "No diamonds: every stream table reaches its sources along one path."
+    )
+
+
+@command(working="Looking for versions that belong together…")
+def snapshot(
+    trickle: "Trickle",
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Stream tables.")],
+) -> Answer:
+    """Show the newest versions of several stream tables that belong together."""
+    found = trickle.snapshot(names)
+    data = {"versions": dict(found.versions), "sources": dict(found.sources)}
+    rows = [(name, version, "stream table") for name, version in found.versions.items()]
+    rows += [(name, version, "source") for name, version in found.sources.items()]
+    reading = "\n".join(f"SELECT * FROM {name} VERSION AS OF {v};" for name, v in found.versions.items())
+    return Answer(data, Group(table(("Table", "Version", "Kind"), rows), reading))
 
 
 @command(working="Explaining…")

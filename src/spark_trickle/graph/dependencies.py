@@ -28,6 +28,17 @@ class Dependencies:
         """The base tables below a stream table."""
         return sorted(nx.ancestors(self._graph, name) - self._stream_tables)
 
+    def sources(self, name: str) -> list[str]:
+        """What a stream table reads directly."""
+        return sorted(self._graph.predecessors(name)) if name in self._graph else []
+
+    def ancestors(self, name: str) -> set[str]:
+        """Everything a table is made from, base tables and stream tables."""
+        return set(nx.ancestors(self._graph, name)) if name in self._graph else set()
+
+    def is_stream_table(self, name: str) -> bool:
+        return name in self._stream_tables
+
     def dependents(self, name: str) -> list[str]:
         """The stream tables that read this table directly."""
         return sorted(self._graph.successors(name)) if name in self._graph else []
