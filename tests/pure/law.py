@@ -176,11 +176,12 @@ def change_with(
 def certain(plan: Relation, bag: Bag) -> Bag:
     """The bag with the columns hidden that two evaluations may compute differently.
 
-    Where even the rows may differ there is nothing to compare: such a query is recomputed.
+    Where even the rows may differ there is nothing to compare: such a query is recomputed, or its rows are
+    replaced key by key.
     """
     doubtful = repeatability(plan)
     if doubtful.rows:
-        assert isinstance(maintain.maintain(plan), maintain.Recompute)
+        assert isinstance(maintain.maintain(plan), maintain.Recompute | maintain.ByKey)
         return Counter()
     shown = [i for i, column in enumerate(plan.columns) if column.id not in doubtful.columns]
     result: Bag = Counter()

@@ -55,9 +55,12 @@ def normalize(planner: Planner, analyzed: Plan) -> Plan:
     """The plan as a tree of plain operators; raises NotNormalizable with the reason."""
     plan = planner.jvm.org.apache.spark.sql.catalyst.optimizer.InlineCTE(True, False).apply(analyzed)
     plan = _once(planner, plan, FINISH)
-    plan = _until_stable(planner, plan, DECORRELATE)
-    plan = join_scalar_subqueries(planner, plan)
-    plan = _once(planner, plan, FINISH)  # once more: what was inside subqueries is part of the plan now
+    for _ in range(_ROUNDS):
+        decorrelated = _until_stable(planner, plan, DECORRELATE)
+        joined = _once(planner, join_scalar_subqueries(planner, decorrelated), FINISH)
+        if joined.fastEquals(plan):
+            break
+        plan = joined  # what was inside subqueries is part of the plan now, with subqueries of its own
     plan = _until_stable(planner, plan, SIMPLIFY)
     plan = outer_joins_to_left(planner, plan)
     plan = _until_stable(planner, plan, PRUNE)
@@ -70,7 +73,7 @@ def normalize(planner: Planner, analyzed: Plan) -> Plan:
 
 
 def join_scalar_subqueries(planner: Planner, plan: Plan) -> Plan:
-    """Uncorrelated scalar subqueries become single-row joins, from every operator.
+    """Uncorrelated scalar subqueries become single-row joins, from every operator; what is inside them comes later.
 
     Two copies of a plan must not share a subquery expression: adaptive execution would use one result
     for both. The join keeps "more than one row" an error and "no row" NULL.
@@ -93,7 +96,7 @@ def join_scalar_subqueries(planner: Planner, plan: Plan) -> Plan:
     first, *rest = children(plan)
     replacements = {}
     for subquery in found.values():
-        query = join_scalar_subqueries(planner, subquery.plan())
+        query = subquery.plan()
         value = planner.alias(output(query)[0], "__st_scalar")
         first = planner.join(first, planner.project([value], query), "LeftSingle", None)
         replacements[subquery] = value.toAttribute()
@@ -130,7 +133,7 @@ def _split_aggregate(planner: Planner, plan: Plan) -> tuple[Plan, list[Any] | No
 def _scalar_subqueries(expression: Any, stop_at_aggregates: bool = False) -> list[Any]:
     kind = kind_of(expression)
     if kind == "ScalarSubquery":
-        return [expression]
+        return [] if expression.isCorrelated() else [expression]
     if stop_at_aggregates and kind == "AggregateExpression":
         return []
     return [
@@ -176,6 +179,8 @@ def _check(planner: Planner, plan: Plan, analyzed: Plan) -> None:
             raise NotNormalizable(f"a subquery in {kind_of(node)} cannot be turned into a join")
         if kind_of(node) == "LateralJoin":
             raise NotNormalizable("a LATERAL subquery cannot be turned into a join")
+    if planner.contains(plan, "OUTER_REFERENCE"):
+        raise NotNormalizable("a correlated subquery cannot be turned into a join")
     have = [(a.name(), a.dataType().catalogString()) for a in output(plan)]
     want = [(a.name(), a.dataType().catalogString()) for a in output(analyzed)]
     if have != want:

@@ -97,14 +97,14 @@ def maintain(root: Relation, only_real_pairs: bool = False) -> Maintenance:
         return _from_stored(root, top, change_of) or Recompute(
             At(root, NEW), reason_of(top), top.operator.position
         )
+    if isinstance(top, PerKey) and _replaceable(top):
+        columns = visible_keys(root, top)
+        if columns is not None:
+            return _by_key(root, top, columns, change_of)
     doubtful = repeatability(root)
     if doubtful.rows:
         reason = f"{doubtful.rows}, which two evaluations may compute differently"
         return Recompute(At(root, NEW), reason, doubtful.position)
-    if isinstance(top, PerKey):
-        columns = visible_keys(root, top)
-        if columns is not None:
-            return _by_key(root, top, columns, change_of)
     if not doubtful.columns:
         return ByWeight(change_of(root))
     stable = tuple(c.id for c in root.columns if c.id not in doubtful.columns and c.comparable)
@@ -122,7 +122,9 @@ def hidden_columns(root: Relation) -> tuple[int, ...]:
         shown = _visible(root, top)
         return tuple(c.id for c in top.columns if c.id not in shown) if _continues(root, top) else ()
     doubtful = repeatability(root)
-    if not isinstance(top, PerKey) or not doubtful.columns or doubtful.rows or len(top.children) > 1:
+    if not isinstance(top, PerKey) or len(top.children) > 1 or not _replaceable(top):
+        return ()
+    if not doubtful.columns and not doubtful.rows:
         return ()
     visible = _visible(root, top)
     return tuple(key for key in top.keys[0] if key not in visible)
@@ -207,6 +209,16 @@ def _by_key(
     keys = per_key.touched_keys(top, change_of)
     restricted = per_key.restricted(top, NEW, keys)
     return ByKey(keys, columns, _rebuild(root, top, restricted))
+
+
+def _replaceable(top: PerKey) -> bool:
+    """The rows of one key can be replaced by those of another evaluation, whatever that computes differently.
+
+    Only what goes in must be certain, and the keys. Above, even a filter on an unrepeatable value is fine,
+    such as `row_number() = 1` where ties are left open: all rows of a key come from one evaluation.
+    """
+    inputs = zip(map(repeatability, top.children), top.keys, strict=True)
+    return not any(found.rows or found.columns & set(keys) for found, keys in inputs)
 
 
 def _rebuild(node: Node, top: Node, other: Node) -> Node:
