@@ -311,3 +311,8 @@ def test_the_latest_row_of_each_key_is_maintained_although_ties_are_left_open(
         trickle.sql(edit)
         for check in checks:
             check.refresh({Action.DIFFERENTIAL, Action.NO_DATA})
+    trickle.sql("INSERT INTO events VALUES (1, 9, 'x'), (1, 9, NULL)")
+    for name in queries:
+        assert trickle.refresh_stream_table(name).action is Action.DIFFERENTIAL
+        assert trickle.verify(name).equal
+    assert trickle.verify("shown").not_compared == ("at", "v")
