@@ -49,23 +49,21 @@ def verify_table(
         return _judge(shown(table.name), version, prepared, difference)
 
 
-def _doubtful(definition: Definition) -> frozenset[int]:
-    """Columns in which two right answers may differ; all but the keys, where an open tie decides about rows."""
-    found = repeatability(definition.relation)
-    if found.rows and isinstance(definition.maintenance, ByKey):
-        return frozenset(c.id for c in definition.relation.columns) - frozenset(
-            definition.maintenance.columns
-        )
-    return found.columns
+def _decided_by_ties(definition: Definition) -> frozenset[int]:
+    """Where an open tie decides which rows there are, two right answers agree in their keys alone."""
+    keyed = definition.maintenance
+    if not isinstance(keyed, ByKey) or not repeatability(definition.relation).rows:
+        return frozenset()
+    return frozenset(c.id for c in definition.relation.columns) - frozenset(keyed.columns)
 
 
 def _judge(name: str, version: int, prepared: Prepared, difference: DataFrame | None) -> VerifyResult:
     relation = prepared.definition.relation
-    doubtful = _doubtful(prepared.definition)
-    excluded = tuple(c.name for c in relation.columns if c.id in doubtful)
+    doubtful, open_ones = repeatability(relation).columns, _decided_by_ties(prepared.definition)
+    excluded = tuple(c.name for c in relation.columns if c.id in doubtful | open_ones)
     if difference is None:
         return VerifyResult(name, version, True, 0, 0, (), excluded)
-    places = [i for i, c in enumerate(relation.columns) if c.id in doubtful]
+    places = {i: c.id in doubtful for i, c in enumerate(relation.columns) if c.id in doubtful | open_ones}
     rows = difference.limit(_PAIRED).collect() if places else difference.limit(_SHOWN).collect()
     if places and len(rows) < _PAIRED:
         rows = _unpaired(rows, places)
@@ -79,10 +77,11 @@ def _judge(name: str, version: int, prepared: Prepared, difference: DataFrame | 
     return VerifyResult(name, version, not rows, missing, unexpected, examples, excluded)
 
 
-def _unpaired(rows: list[Row], places: list[int]) -> list[Row]:
+def _unpaired(rows: list[Row], places: dict[int, bool]) -> list[Row]:
     """Rows left after pairing those that agree but for values that may be computed differently.
 
-    Floating-point values must agree up to re-association of their sum; for others only their presence counts.
+    `places` says of each such column whether its value still has to come close: floating-point values must then
+    agree up to re-association of their sum; of others only the presence counts.
     """
     groups: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
@@ -92,7 +91,9 @@ def _unpaired(rows: list[Row], places: list[int]) -> list[Row]:
         added = [r for r in members for _ in range(max(r[WEIGHT], 0))]
         removed = [r for r in members for _ in range(max(-r[WEIGHT], 0))]
         for row in added:
-            partner = next((o for o in removed if all(_close(row[i], o[i]) for i in places)), None)
+            partner = next(
+                (o for o in removed if all(_close(row[i], o[i]) for i, near in places.items() if near)), None
+            )
             if partner is None:
                 left.append(row)
             else:
