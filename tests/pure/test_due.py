@@ -66,6 +66,14 @@ def test_a_table_at_work_is_left_alone_and_its_readers_wait() -> None:
     assert names(due(tables, START + seconds(30), RETRY)) == ["c"]
 
 
+def test_readers_wait_for_a_table_that_will_be_tried_again_but_not_for_a_suspended_one() -> None:
+    failed = TableState("a", Every(60), reached=START, failures=2, failed_at=START + seconds(29))
+    reader = TableState("b", Every(60), ("a",), reached=START)
+    assert due([failed, reader], START + seconds(30), RETRY) == []
+    assert names(due([failed, reader], START + seconds(31), RETRY)) == ["a", "b"]
+    assert names(due([replace(failed, active=False), reader], START + seconds(30), RETRY)) == ["b"]
+
+
 def test_a_new_version_of_a_source_wakes_a_table() -> None:
     woken = TableState("w", OnChange(), reached=START, changed=True)
     assert names(due([woken], START + seconds(1), RETRY)) == ["w"]

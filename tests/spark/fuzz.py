@@ -1,11 +1,12 @@
 """Random edits against twenty query shapes, equal to Spark's own answer after every cycle.
 
-python -m tests.spark.fuzz [--seed N] [--cycles N] [--part 1/2]        (make fuzz)
+python -m tests.spark.fuzz [--seed N] [--cycles N] [--part 1/2] [--break join]        (make fuzz)
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -14,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from spark_trickle import Action, Trickle
+from tests.spark.breaks import add_option, break_rule, exit_code
 from tests.spark.oracle import Checked
 from tests.spark.session import start
 from tests.spark.shapes import SHAPES, TABLES, Edits
@@ -64,7 +66,9 @@ def main() -> None:
     parser.add_argument(
         "--part", default="1/1", help="1/2: the first half of the shapes, beside another process"
     )
+    add_option(parser)
     options = parser.parse_args()
+    break_rule(options)
     part, parts = map(int, options.part.split("/"))
     shapes = dict(list(SHAPES.items())[part - 1 :: parts])
     print(f"seed {options.seed}, {options.cycles} cycles, {len(shapes)} shapes")
@@ -72,11 +76,16 @@ def main() -> None:
         spark = start(Path(folder))
         with Trickle(spark, home=Path(folder)) as trickle:
             started = time.monotonic()
-            actions = run(
-                trickle, options.seed, options.cycles, shapes=shapes, said=partial(print, flush=True)
-            )
+            try:
+                actions = run(
+                    trickle, options.seed, options.cycles, shapes=shapes, said=partial(print, flush=True)
+                )
+            except AssertionError as difference:
+                print(difference)
+                sys.exit(exit_code(options, found=True))
         spark.stop()
     print(f"equal after every cycle: {dict(actions)}, {time.monotonic() - started:.0f} s")
+    sys.exit(exit_code(options, found=False))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 python -m tests.spark.random_run [--seed N] [--queries 500] [--cycles 3] [--break join|per_key|lookup]
 
-Query i of a run is `generate(1000 * seed + i)`. With `--break` a rule is wrong, and a run that notices is right.
+Query i of a run is `generate(1000 * seed + i)`. `--break`: see `breaks`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from spark_trickle import Trickle
-from spark_trickle.incremental.rules import inner_join, lookup_join, per_key
-from tests.pure import mutations
+from tests.spark.breaks import add_option, break_rule, exit_code
 from tests.spark.random_ast import Query, sql
 from tests.spark.random_metamorphic import delete_and_insert, merged, variants
 from tests.spark.random_queries import generate
@@ -32,11 +31,6 @@ from tests.spark.shapes import TABLES, Edits
 GROUP = 20
 REWRITTEN = 5
 """One query in so many is also run in another form, and with its edits in another form."""
-BREAKS = {
-    "join": (inner_join, "change", mutations.inner_join_reads_the_left_side_new),
-    "per_key": (per_key, "touched_keys", mutations.per_key_takes_keys_from_new_rows_only),
-    "lookup": (lookup_join, "change", mutations.lookup_join_does_not_look_again),
-}
 
 
 @dataclass
@@ -147,11 +141,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--queries", type=int, default=500)
     parser.add_argument("--cycles", type=int, default=3)
-    parser.add_argument("--break", choices=BREAKS, dest="broken")
+    add_option(parser)
     options = parser.parse_args()
     print(f"seed {options.seed}, {options.queries} queries, {options.cycles} cycles", flush=True)
-    if options.broken:
-        setattr(*BREAKS[options.broken])
+    break_rule(options)
     with tempfile.TemporaryDirectory() as home:
         spark = start(Path(home))
         with Trickle(spark, home=Path(home)) as trickle:
@@ -159,7 +152,7 @@ def main() -> None:
             task = Run(trickle, options.seed, options.cycles, folder, most)
             summary = run(task, options.queries, bool(options.broken))
         spark.stop()
-    sys.exit(bool(summary.findings) != bool(options.broken))
+    sys.exit(exit_code(options, found=bool(summary.findings)))
 
 
 def run(task: Run, queries: int, until_found: bool = False) -> Summary:

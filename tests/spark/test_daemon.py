@@ -128,3 +128,26 @@ def test_it_runs_by_itself_until_it_is_told_to_stop(trickle: Trickle, database: 
         quick.close()
     assert not thread.is_alive()
     assert {e.kind for e in events} <= {"started", "refreshed"}
+
+
+def test_a_diamond_shows_the_old_or_the_new_answer_and_never_a_mixture(watched: Watched) -> None:
+    """One side fails, is tried again, is suspended, and comes back; the other side goes on all the time."""
+    trickle = watched.trickle
+    trickle.create_stream_table(
+        "inverse", "SELECT region, SUM(100 DIV amount) AS q FROM orders GROUP BY region", "2m"
+    )
+    query = "SELECT b.region, b.s, c.q FROM by_sum b JOIN inverse c ON b.region = c.region"
+    trickle.create_stream_table("end", query, "1m")
+    before = stored(trickle, "end")
+    trickle.sql("INSERT INTO orders VALUES (4, 's', 0)")
+    for seconds in (24, 1, 2, 4, 24, 300, 3600):
+        watched.after(seconds)
+        assert stored(trickle, "end") == before
+        assert trickle.verify("end").equal
+    assert trickle._table("inverse").status == "SUSPENDED"
+    assert trickle._table("end").status != "SUSPENDED"
+    assert stored(trickle, "by_sum") == answer(trickle, "by_sum", DIAMOND["by_sum"][0])
+    trickle.sql("UPDATE orders SET amount = 20 WHERE id = 4")
+    trickle.resume("inverse")
+    watched.after(3600)
+    assert stored(trickle, "end") == answer(trickle, "end", query) != before

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from spark_trickle import Action, Trickle
 from tests.spark import tpcds_data
+from tests.spark.breaks import add_option, break_rule, exit_code
 from tests.spark.session import start
 from tests.spark.tpc_runs import Run, analyse, as_json, attempt, print_table, report, run
 from tests.spark.tpcds_edits import Edits
@@ -109,6 +110,7 @@ def _options() -> argparse.Namespace:
         "--without-limit", action="store_true", help="leave out a LIMIT at the end of a query"
     )
     parser.add_argument("--analyse-only", action="store_true", help="only tell how each query is maintained")
+    add_option(parser)
     return parser.parse_args()
 
 
@@ -117,6 +119,7 @@ def main() -> int:
     every = queries(options.without_limit)
     runs = [Run(n, every[n]) for n in options.queries or every]
     print(f"seed {options.seed}, {options.cycles} cycles, {len(runs)} queries", flush=True)
+    break_rule(options)
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         spark = start(Path(folder))
@@ -138,7 +141,7 @@ def main() -> int:
     if options.json:
         head = {name: getattr(options, name) for name in ("seed", "cycles", "without_limit", "analyse_only")}
         options.json.write_text(as_json(runs, head))
-    return 0 if all(one.good for one in runs) else 1
+    return exit_code(options, found=not all(one.good for one in runs))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from spark_trickle import Trickle
+from tests.spark.breaks import add_option, break_rule, exit_code
 from tests.spark.session import start
 from tests.spark.tpc_runs import Run, as_json, report, run
 from tests.spark.tpch_queries import TABLES, queries
@@ -211,6 +212,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--cycles", type=int, default=3)
     parser.add_argument("--json", type=Path)
+    add_option(parser)
     options = parser.parse_args()
     every = queries(options.scale)
     runs = [Run(n, every[n]) for n in options.queries or every]
@@ -218,6 +220,7 @@ def main() -> int:
         f"seed {options.seed}, scale {options.scale}, {options.cycles} cycles, {len(runs)} queries",
         flush=True,
     )
+    break_rule(options)
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         spark = start(Path(folder))
@@ -230,7 +233,7 @@ def main() -> int:
     if options.json:
         head = {"seed": options.seed, "scale": options.scale, "cycles": options.cycles}
         options.json.write_text(as_json(runs, head))
-    return 0 if all(one.good for one in runs) else 1
+    return exit_code(options, found=not all(one.good for one in runs))
 
 
 if __name__ == "__main__":

@@ -61,11 +61,10 @@ class Job:
 def due(tables: Sequence[TableState], now: datetime, retry: Retry) -> list[Job]:
     """The refreshes to start or queue now, most urgent first. `tables` stand in an order in which sources come first."""
     jobs: dict[str, Job] = {}
-    able = {t.name for t in tables if _able(t, now, retry)}
-    blocked = _blocked(tables)
+    blocked = _blocked(tables, now, retry)
     state = {t.name: t for t in tables}
     for table in reversed(tables):
-        if table.name in blocked or table.name not in able:
+        if table.name in blocked or not table.active:
             jobs.pop(table.name, None)
             continue
         own = _own_job(table, now)
@@ -129,17 +128,15 @@ def _earlier(one: Job | None, other: Job | None) -> Job | None:
     return Job(one.name, max(one.at, other.at), min(one.deadline, other.deadline))
 
 
-def _able(table: TableState, now: datetime, retry: Retry) -> bool:
-    if not table.active:
-        return False
-    return table.failed_at is None or now >= retry.again_at(table.failed_at, table.failures)
+def _blocked(tables: Iterable[TableState], now: datetime, retry: Retry) -> set[str]:
+    """Tables at work or waiting for another attempt, and those that read one of them: it may soon be known more.
 
-
-def _blocked(tables: Iterable[TableState]) -> set[str]:
-    """Tables at work, and those that read one of them: they wait until it is known what became of it."""
+    A table that is suspended blocks nobody: what reads it goes on with what there is.
+    """
     blocked: set[str] = set()
     for table in tables:
-        if table.busy or any(source in blocked for source in table.reads):
+        waits = table.failed_at is not None and now < retry.again_at(table.failed_at, table.failures)
+        if table.busy or (table.active and waits) or any(source in blocked for source in table.reads):
             blocked.add(table.name)
     return blocked
 
