@@ -56,7 +56,7 @@ def examples() -> list[Example]:
         for construct, query, support in re.findall(
             r"^\| (.+?) \| `(.+?)` \| ([a-z ]+?) \| .*\|$", part, re.M
         ):
-            found.append(Example(section, construct, query, support))
+            found.append(Example(section, construct, query.replace(r"\|", "|"), support))
     return found
 
 

@@ -28,7 +28,7 @@ def analyze_text(planner: Planner, query: str) -> Plan:
     except PySparkException as error:
         raise query_error(error) from None
     _refuse_temporary(plan)
-    return plan
+    return planner.expressions.EliminatePipeOperators.apply(plan)  # |> is only another way to write it
 
 
 def analyze_frame(planner: Planner, frame: DataFrame) -> Plan:

@@ -16,6 +16,7 @@ from spark_trickle.catalyst.time import join_clock
 FINISH = (
     "analysis.EliminateSubqueryAliases",
     "analysis.EliminateView",
+    "expressions.EliminatePipeOperators",  # |> inside a view or a subquery
     "optimizer.EliminateResolvedHint",
     "optimizer.EliminateSQLFunctionNode",  # SQL UDFs are inlined plans
     "optimizer.ReplaceExpressions",  # runtime-replaceable functions become what they stand for
