@@ -26,8 +26,10 @@ def test_dependents_are_direct_and_downstream_is_not() -> None:
     assert DIAMOND.downstream("unknown") == []
 
 
-def test_edges_run_from_source_to_reader() -> None:
-    assert ("a", "b") in DIAMOND.edges()
+def test_another_definition_replaces_what_a_table_reads() -> None:
+    assert DIAMOND.sources("d") == ["b", "c"]
+    assert DIAMOND.reading("d", ["a"]).sources("d") == ["a"]
+    assert DIAMOND.reading("new", ["d"]).upstream("new")[-1] == "d"
 
 
 def test_a_cycle_is_refused_with_its_path() -> None:

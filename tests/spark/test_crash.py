@@ -53,7 +53,7 @@ def test_killed_at_a_step_the_next_refresh_recovers(
     with monkeypatch.context() as killing:
         killing.setattr(runtime, "on_step", die)
         # A killed process neither records its failure nor gives its lease back.
-        killing.setattr(run, "_remember_failure", lambda *arguments: arguments[2])
+        killing.setattr(run, "remember_failure", lambda *arguments: arguments[2])
         with pytest.raises(Killed):
             trickle.refresh_stream_table("st")
 

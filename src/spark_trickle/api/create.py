@@ -12,15 +12,15 @@ from spark_trickle.catalog import DefinitionKind, RefreshMode, StreamTable
 from spark_trickle.catalyst.plan import Plan
 from spark_trickle.errors import DefinitionError, StateError, TableNameError, UnsupportedQueryError
 from spark_trickle.frontier import Frontier
-from spark_trickle.graph.dependencies import Dependencies
 from spark_trickle.names import TableName, check_new_name, parse_name, shown
 from spark_trickle.refresh.compute import layout_of
 from spark_trickle.refresh.definitions import Prepared
 from spark_trickle.refresh.functions import Build, reference_to
+from spark_trickle.refresh.graph import read_graph
+from spark_trickle.refresh.remember import dependencies_of
 from spark_trickle.refresh.results import RefreshResult
-from spark_trickle.refresh.run import dependencies_of
 from spark_trickle.refresh.runtime import Runtime
-from spark_trickle.refresh.upstream import graph_of, refresh_with_upstream
+from spark_trickle.refresh.upstream import refresh_with_upstream
 from spark_trickle.storage.warehouse import check_database, create_table, drop_table, table_exists
 
 
@@ -146,9 +146,8 @@ def _check(request: Request, prepared: Prepared, runtime: Runtime) -> None:
             hint="Use another name, or a recursive CTE.",
             code="CYCLE",
         )
-    graph, tables = graph_of(runtime)
-    reads = {t: [s for s, d in graph.edges() if d == t] for t in tables}
-    Dependencies({**reads, name: list(definition.sources)}).check_acyclic()
+    graph = read_graph(runtime.catalog)
+    graph.dependencies.reading(name, definition.sources).check_acyclic()
     if request.refresh_mode == "DIFFERENTIAL" and definition.recomputed:
         raise UnsupportedQueryError(
             f"`{request.name.short}` cannot be maintained differentially: {definition.recomputed}.",
@@ -159,7 +158,7 @@ def _check(request: Request, prepared: Prepared, runtime: Runtime) -> None:
         for what in definition.volatile:
             warnings.warn(f"{what}: every refresh of `{request.name.short}` recomputes it.", stacklevel=4)
     for source in definition.sources:
-        upstream = tables.get(source)
+        upstream = graph.tables.get(source)
         if upstream is not None and upstream.frontier is None and request.initialize:
             raise StateError(
                 f"`{shown(source)}` has not been filled yet, so `{request.name.short}` cannot read it.",

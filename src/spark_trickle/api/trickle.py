@@ -202,11 +202,11 @@ class Trickle:
     def drop_stream_table(self, name: str, cascade: bool = False) -> None:
         """Remove a stream table and its Delta table; with `cascade` also those that read it."""
         from spark_trickle.api.create import remove
-        from spark_trickle.refresh.upstream import graph_of
+        from spark_trickle.refresh.graph import read_graph
 
         table = self._table(name)
-        graph, tables = graph_of(self._runtime)
-        below = graph.downstream(table.name)
+        graph = read_graph(self._catalog)
+        below = graph.dependencies.downstream(table.name)
         if below and not cascade:
             listed = ", ".join(f"`{shown(n)}`" for n in below)
             raise StateError(
@@ -215,7 +215,7 @@ class Trickle:
                 code="HAS_DEPENDENTS",
             )
         for dependent in reversed(below):
-            remove(tables[dependent], self._runtime)
+            remove(graph.tables[dependent], self._runtime)
         remove(table, self._runtime)
 
     # Refreshing and proving
@@ -304,15 +304,10 @@ class Trickle:
 
     def diamond_groups(self) -> pd.DataFrame:
         """Stream tables that reach a common source along several paths and meet again."""
-        from spark_trickle.graph.dependencies import Dependencies
         from spark_trickle.graph.diamonds import diamond_groups
+        from spark_trickle.refresh.graph import read_graph
 
-        with self._catalog.begin(write=False) as catalog:
-            names = {t.id: t.name for t in catalog.stream_tables.all()}
-            reads: dict[str, list[str]] = {name: [] for name in names.values()}
-            for row in catalog.dependencies.all():
-                reads[names[row.stream_table_id]].append(row.source_name)
-        return diamonds_frame(diamond_groups(Dependencies(reads)))
+        return diamonds_frame(diamond_groups(read_graph(self._catalog).dependencies))
 
     def snapshot(self, names: Sequence[str], *, views: bool = False) -> Snapshot:
         """Several stream tables at the newest versions that agree on everything they have read in common."""

@@ -63,9 +63,10 @@ def all_plans(plan: Plan) -> list[Plan]:
 
 
 def _refuse_commands(planner: Planner, parsed: Plan) -> None:
+    commands = [planner.jvm.java.lang.Class.forName(name) for name in _COMMANDS]
     for node in walk(parsed):
-        for name in _COMMANDS:
-            if planner.jvm.java.lang.Class.forName(name).isInstance(node):
+        for command in commands:
+            if command.isInstance(node):
                 raise QueryError(
                     f"A stream table is defined by a SELECT; this is {kind_of(node)}.",
                     hint="Give the SELECT alone, without CREATE, INSERT or other commands.",

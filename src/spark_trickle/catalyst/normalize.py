@@ -79,6 +79,8 @@ def join_scalar_subqueries(planner: Planner, plan: Plan) -> Plan:
     Two copies of a plan must not share a subquery expression: adaptive execution would use one result
     for both. The join keeps "more than one row" an error and "no row" NULL.
     """
+    if not planner.contains(plan, "SCALAR_SUBQUERY"):
+        return plan
     inner = [join_scalar_subqueries(planner, child) for child in children(plan)]
     if inner:
         plan = planner.with_children(plan, inner)

@@ -1,8 +1,7 @@
 """JVM logical plans behind one wrapper: everything that planning needs of Catalyst.
 
 Plans and expressions are opaque Java objects here (`Plan`, `Expression`); nobody outside this package
-touches their methods. Handles of JVM classes are looked up once per JVM: walking the class path by
-py4j costs ten times a call.
+touches their methods.
 """
 
 from __future__ import annotations
@@ -13,11 +12,14 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_trickle.java import java, scala_seq
+
 Plan = Any
 Expression = Any
 Attribute = Any
 
 WEIGHT = "__st_weight"
+_FEW = 16
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -26,31 +28,24 @@ class Planner:
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
-        self.jvm: Any = spark.sparkContext._jvm
+        self.jvm = java(spark)
         self.session: Any = spark._jsparkSession
-        handles = _handles(self.jvm)
-        self.logical = handles["logical"]
-        self.expressions = handles["expressions"]
-        self.none = handles["none"]
-        self._utils = handles["utils"]
-        self._dataset = handles["dataset"]
-        self._join_types: dict[str, Any] = handles["join_types"]
+        self.logical = self.jvm.org.apache.spark.sql.catalyst.plans.logical
+        self.expressions = self.jvm.org.apache.spark.sql.catalyst.expressions
+        self.none = self.jvm.scala.Option.empty()
         self._empty = self.seq([])
 
     # Scala collections
 
     def seq(self, values: Iterable[Any]) -> Any:
-        array = self.jvm.java.util.ArrayList()
-        for value in values:
-            array.add(value)
-        return self._utils.toSeq(array)
+        return scala_seq(self.jvm, values)
 
     def mapping(self, pairs: Iterable[tuple[Any, Any]]) -> Any:
         """A Scala map: usable wherever Catalyst wants a partial function."""
         table = self.jvm.java.util.HashMap()
         for key, value in pairs:
             table.put(key, value)
-        return self._utils.toScalaMap(table)
+        return self.jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(table)
 
     def some(self, value: Any) -> Any:
         return self.jvm.scala.Some(value)
@@ -58,7 +53,7 @@ class Planner:
     # Frames and plans
 
     def frame(self, plan: Plan) -> DataFrame:
-        return DataFrame(self._dataset.ofRows(self.session, plan), self.spark)
+        return DataFrame(self.jvm.org.apache.spark.sql.classic.Dataset.ofRows(self.session, plan), self.spark)
 
     def analyzed(self, frame: DataFrame) -> Plan:
         return frame._jdf.queryExecution().analyzed()
@@ -133,10 +128,7 @@ class Planner:
         return self.logical.Join(left, right, join_type, wrapped, self.logical.JoinHint.NONE())
 
     def join_type(self, name: str) -> Any:
-        if name not in self._join_types:
-            package = self.jvm.org.apache.spark.sql.catalyst.plans
-            self._join_types[name] = getattr(getattr(package, f"{name}$"), "MODULE$")
-        return self._join_types[name]
+        return getattr(getattr(self.jvm.org.apache.spark.sql.catalyst.plans, f"{name}$"), "MODULE$")
 
     def union(self, plans: Sequence[Plan]) -> Plan:
         return plans[0] if len(plans) == 1 else self.logical.Union(self.seq(plans), False, False)
@@ -243,12 +235,11 @@ class Planner:
 
 
 def items(sequence: Any) -> list[Any]:
-    """A Scala collection as a Python list."""
-    iterator = sequence.iterator()
-    found = []
-    while iterator.hasNext():
-        found.append(iterator.next())
-    return found
+    """A Scala sequence as a Python list."""
+    size = sequence.size()
+    if size > _FEW:
+        sequence = sequence.toIndexedSeq()  # a linked list is slow to index
+    return [sequence.apply(i) for i in range(size)]
 
 
 def kind_of(node: Any) -> str:
@@ -280,23 +271,3 @@ def walk(plan: Plan) -> Iterable[Plan]:
     yield plan
     for child in children(plan):
         yield from walk(child)
-
-
-def _handles(jvm: Any) -> dict[str, Any]:
-    cached = _HANDLES.get(id(jvm))
-    if cached is None:
-        catalyst = jvm.org.apache.spark.sql.catalyst
-        cached = {
-            "logical": catalyst.plans.logical,
-            "expressions": catalyst.expressions,
-            "none": jvm.scala.Option.empty(),
-            "utils": jvm.org.apache.spark.api.python.PythonUtils,
-            "dataset": jvm.org.apache.spark.sql.classic.Dataset,
-            "join_types": {},
-        }
-        _HANDLES.clear()
-        _HANDLES[id(jvm)] = cached
-    return cached
-
-
-_HANDLES: dict[int, dict[str, Any]] = {}

@@ -19,6 +19,11 @@ class Dependencies:
             self._graph.add_node(table)
             self._graph.add_edges_from((source, table) for source in sources)
 
+    def reading(self, name: str, sources: Iterable[str]) -> Dependencies:
+        """The graph if a stream table read these instead of what it reads."""
+        others = {table: self.sources(table) for table in self._stream_tables}
+        return Dependencies({**others, name: list(sources)})
+
     def upstream(self, name: str) -> list[str]:
         """The stream tables a stream table is made from, directly or not, each after those it reads."""
         above = nx.ancestors(self._graph, name) & self._stream_tables
@@ -51,9 +56,6 @@ class Dependencies:
     def order(self) -> list[str]:
         """Every stream table, each after those it reads."""
         return [table for table in self._order() if table in self._stream_tables]
-
-    def edges(self) -> list[tuple[str, str]]:
-        return sorted(self._graph.edges)
 
     def check_acyclic(self) -> None:
         """Refuse a cycle, showing its path."""

@@ -21,6 +21,7 @@ from spark_trickle.refresh.functions import call
 from spark_trickle.storage.tables import DeltaTables
 
 _NOT_FOUND = "TABLE_OR_VIEW_NOT_FOUND"
+_MOST_KEPT = 10_000
 
 Meaning = Mapping[str, str]
 """Settings that a definition was written under."""
@@ -35,9 +36,24 @@ class Prepared:
 
 
 @dataclass(frozen=True)
+class _Wording:
+    """What a definition's meaning is decided by, apart from the tables, views and functions it names."""
+
+    kind: str
+    """sql or function"""
+    query: str
+    settings: tuple[tuple[str, str], ...]
+    catalog: str
+    database: str
+
+    @classmethod
+    def of(cls, kind: str, query: str, settings: Meaning, catalog: str, database: str) -> _Wording:
+        return cls(kind, query, tuple(sorted(settings.items())), catalog, database)
+
+
+@dataclass(frozen=True)
 class _Kept:
     prepared: Prepared
-    query: str
     sources: tuple[tuple[str, str, str, str], ...]
     views: tuple[tuple[str, str], ...]
 
@@ -49,17 +65,16 @@ class Definitions:
         self._spark = spark
         self._tables = tables
         self._rescan = rescan
-        self._kept: dict[str, _Kept] = {}
+        self._kept: dict[_Wording, _Kept] = {}
         self._frames: dict[str, Plan] = {}
 
     def of_text(self, query: str, settings: Meaning, catalog: str, database: str) -> Prepared:
-        planner, plan = self._analyzed("sql", query, settings, catalog, database)
-        return Prepared(planner, define(planner, plan, policy_in(settings)))
+        """What a text means now, whatever it meant before."""
+        return self._understand(_Wording.of("sql", query, settings, catalog, database))
 
     def of_function(self, reference: str, settings: Meaning, catalog: str, database: str) -> Prepared:
         """The definition by a `module:function`, called in a session of its own."""
-        planner, plan = self._analyzed("function", reference, settings, catalog, database)
-        return Prepared(planner, define(planner, plan, policy_in(settings)))
+        return self._understand(_Wording.of("function", reference, settings, catalog, database))
 
     def of_frame(self, frame: DataFrame, settings: Meaning) -> tuple[Prepared, Plan]:
         """A DataFrame's definition, and the plan to remember it by."""
@@ -77,36 +92,37 @@ class Definitions:
         return self._frames.get(stream_table_id)
 
     def forget(self, stream_table_id: str) -> None:
-        self._kept.pop(stream_table_id, None)
         self._frames.pop(stream_table_id, None)
 
     def of(self, table: StreamTable) -> Prepared:
         """The definition as it means now. Raises what Spark says when it means nothing any more."""
         if table.definition_kind == "dataframe":
             return self._of_remembered_frame(table)
-        kept = self._kept.get(table.id)
-        if kept and kept.query == table.query and self._unchanged(kept):
-            return kept.prepared
-        settings = table.session_settings
-        planner, plan = self._analyzed(
-            table.definition_kind, table.query, settings, table.catalog_name, table.database_name
-        )
-        prepared = Prepared(planner, define(planner, plan, policy_in(settings)))
+        namespace = table.catalog_name, table.database_name
+        wording = _Wording.of(table.definition_kind, table.query, table.session_settings, *namespace)
+        kept = self._kept.get(wording)
+        return kept.prepared if kept and self._unchanged(kept) else self._understand(wording)
+
+    def _understand(self, wording: _Wording) -> Prepared:
+        planner, plan = self._analyzed(wording)
+        prepared = Prepared(planner, define(planner, plan, policy_in(dict(wording.settings))))
         views = tuple(sorted(view_texts(planner, plan).items()))
-        self._kept[table.id] = _Kept(prepared, table.query, self._schemas(prepared), views)
+        self._kept.pop(wording, None)
+        self._kept[wording] = _Kept(prepared, self._schemas(prepared), views)
+        if len(self._kept) > _MOST_KEPT:
+            del self._kept[next(iter(self._kept))]
         return prepared
 
-    def _analyzed(
-        self, kind: str, query: str, settings: Meaning, catalog: str, database: str
-    ) -> tuple[Planner, Plan]:
+    def _analyzed(self, wording: _Wording) -> tuple[Planner, Plan]:
         """The analyzed query. A table unknown to Spark may have been created by another process meanwhile."""
 
         def attempt() -> tuple[Planner, Plan]:
-            planner = Planner(session_for(self._spark, settings, catalog, database))
-            if kind == "function":
-                return planner, analyze_function(planner, lambda: call(query, planner.spark))
-            refuse_clock_literals(query)
-            return planner, analyze_text(planner, query)
+            settings = dict(wording.settings)
+            planner = Planner(session_for(self._spark, settings, wording.catalog, wording.database))
+            if wording.kind == "function":
+                return planner, analyze_function(planner, lambda: call(wording.query, planner.spark))
+            refuse_clock_literals(wording.query)
+            return planner, analyze_text(planner, wording.query)
 
         try:
             return attempt()

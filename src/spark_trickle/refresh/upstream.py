@@ -6,23 +6,14 @@ from collections.abc import Callable, Iterable
 
 from spark_trickle.catalog import StreamTable
 from spark_trickle.errors import RefreshError, StateError, TrickleError
-from spark_trickle.graph.dependencies import Dependencies
 from spark_trickle.names import shown
 from spark_trickle.refresh.choose import Action
+from spark_trickle.refresh.graph import read_graph
 from spark_trickle.refresh.interval import Pins, pin_bases
+from spark_trickle.refresh.remember import record_failure
 from spark_trickle.refresh.results import RefreshResult
-from spark_trickle.refresh.run import record_failure, refresh_table
+from spark_trickle.refresh.run import refresh_table
 from spark_trickle.refresh.runtime import Runtime
-
-
-def graph_of(runtime: Runtime) -> tuple[Dependencies, dict[str, StreamTable]]:
-    """The dependency graph and the stream tables in it, from the catalog."""
-    with runtime.catalog.begin(write=False) as catalog:
-        tables = {t.id: t for t in catalog.stream_tables.all()}
-        reads: dict[str, list[str]] = {t.name: [] for t in tables.values()}
-        for row in catalog.dependencies.all():
-            reads[tables[row.stream_table_id].name].append(row.source_name)
-    return Dependencies(reads), {t.name: t for t in tables.values()}
 
 
 def _stays(table: StreamTable) -> bool:
@@ -34,10 +25,10 @@ def refresh_with_upstream(name: str, runtime: Runtime) -> list[RefreshResult]:
 
     All read the same version of every base table, so the answer is the query's answer at one instant.
     """
-    graph, tables = graph_of(runtime)
-    order = [*graph.upstream(name), name]
-    with runtime.catalog.begin(write=False) as catalog:
-        needed = [d for table in order for d in catalog.dependencies.of(tables[table].id)]
+    graph = read_graph(runtime.catalog)
+    tables = graph.tables
+    order = [*graph.dependencies.upstream(name), name]
+    needed = [row for row in graph.rows if row.stream_table_id in {tables[n].id for n in order}]
     try:
         pins = pin_bases(needed, runtime)
     except TrickleError as error:
@@ -48,9 +39,8 @@ def refresh_with_upstream(name: str, runtime: Runtime) -> list[RefreshResult]:
         if table != name and tables[table].status == "SUSPENDED":
             continue
         try:
-            current = _current(runtime)
-            reading = [current[source] for source in graph.upstream(table) if source in current]
-            result = refresh_table(table, settled(pins, reading), current, runtime)
+            now = read_graph(runtime.catalog)
+            result = refresh_table(table, settled(pins, now.upstream(table)), now.tables, runtime)
         except TrickleError as error:
             if table == name:
                 raise
@@ -84,8 +74,3 @@ def settled(
             if pinned and pinned.table_id == version.table_id:
                 bases[name] = version if fixed(table) else max(pinned, version, key=lambda v: v.version)
     return Pins(bases, pins.at)
-
-
-def _current(runtime: Runtime) -> dict[str, StreamTable]:
-    with runtime.catalog.begin(write=False) as catalog:
-        return {t.name: t for t in catalog.stream_tables.all()}

@@ -16,11 +16,13 @@ from typing import Literal
 from spark_trickle.catalog import StreamTable
 from spark_trickle.errors import TrickleError
 from spark_trickle.refresh.choose import Action
+from spark_trickle.refresh.graph import read_graph
 from spark_trickle.refresh.interval import Pins
+from spark_trickle.refresh.remember import record_failure
 from spark_trickle.refresh.results import RefreshResult
-from spark_trickle.refresh.run import record_failure, refresh_table
+from spark_trickle.refresh.run import refresh_table
 from spark_trickle.refresh.runtime import Runtime
-from spark_trickle.refresh.upstream import graph_of, settled
+from spark_trickle.refresh.upstream import settled
 from spark_trickle.scheduler.due import Job, due
 from spark_trickle.scheduler.retry import Retry, is_transient
 from spark_trickle.scheduler.schedules import Manual, parse_schedule
@@ -143,13 +145,13 @@ class Daemon:
         runtime = self._runtime
         # Every table has a pool of its own, so that a long refresh does not starve a short one.
         runtime.spark.sparkContext.setLocalProperty("spark.scheduler.pool", job.name)
-        graph, tables = graph_of(runtime)
+        graph = read_graph(runtime.catalog)
+        tables = graph.tables
         if job.name not in tables:
             return True
-        upstream = [tables[name] for name in graph.upstream(job.name)]
         self._tell(Event("started", job.name, job.at))
         try:
-            pins = settled(self._pins[job.at], upstream, _stays)
+            pins = settled(self._pins[job.at], graph.upstream(job.name), _stays)
             result = refresh_table(job.name, pins, tables, runtime, unless_reached=job.at)
         except TrickleError as error:
             self._failed(tables[job.name], job, error)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from datetime import datetime
 
 from spark_trickle.catalog import Dependency, StreamTable
 from spark_trickle.errors import TrickleError
 from spark_trickle.frontier import SourceVersion
-from spark_trickle.graph.dependencies import Dependencies
+from spark_trickle.refresh.graph import read_graph
 from spark_trickle.refresh.runtime import Runtime, is_dead
 from spark_trickle.scheduler.due import TableState
 from spark_trickle.scheduler.schedules import OnChange, parse_schedule
@@ -34,20 +34,15 @@ class World:
 def look_around(runtime: Runtime, busy: Set[str]) -> World:
     """`busy`: tables that this process is at work on."""
     now = runtime.clock()
+    graph = read_graph(runtime.catalog)
+    tables, order = graph.tables, graph.dependencies.order()
     with runtime.catalog.begin(write=False) as catalog:
-        tables = {table.name: table for table in catalog.stream_tables.all()}
-        rows = catalog.dependencies.all()
         leased = {lease.name for lease in catalog.leases.held() if not is_dead(lease.owner)}
-    names = {table.id: table.name for table in tables.values()}
-    reads: dict[str, list[str]] = {name: [] for name in tables}
-    for row in rows:
-        reads[names[row.stream_table_id]].append(row.source_name)
-    graph = Dependencies(reads)
-    order = graph.order()
+    reads = {name: graph.dependencies.sources(name) for name in order}
     bases: dict[str, set[str]] = {}
     for name in order:
         bases[name] = set().union(*(bases.get(source, {source}) for source in reads[name]))
-    newest, problems = _newest(rows, runtime)
+    newest, problems = _newest(graph.rows, runtime)
     states = []
     for name in order:
         table = tables[name]
@@ -70,7 +65,7 @@ def look_around(runtime: Runtime, busy: Set[str]) -> World:
 
 
 def _newest(
-    rows: list[Dependency], runtime: Runtime
+    rows: Iterable[Dependency], runtime: Runtime
 ) -> tuple[dict[str, SourceVersion], dict[str, TrickleError]]:
     """The newest version of every base table: a log listing each, shared by all who read it."""
     newest: dict[str, SourceVersion] = {}

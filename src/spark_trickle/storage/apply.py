@@ -18,6 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
 from spark_trickle.catalyst.identity import encode
 from spark_trickle.catalyst.plan import WEIGHT, items, kind_of
 from spark_trickle.errors import IntegrityError, RefreshError
+from spark_trickle.java import scala_seq
 from spark_trickle.names import quote
 from spark_trickle.storage.commits import Stamp
 from spark_trickle.storage.layout import Layout
@@ -134,7 +135,7 @@ def _commit(
 ) -> int:
     numbered = _transaction_action(tables, transaction_of(stamp.stream_table_id), stamp.sequence)
     try:
-        return int(transaction.commit(_sequence(tables, [*actions, numbered]), _operation(tables, stamp)))
+        return int(transaction.commit(scala_seq(tables.jvm, [*actions, numbered]), _operation(tables, stamp)))
     except CONFLICTS as error:
         raise _conflict(str(snapshot.log.dataPath().toString())) from error
 
@@ -314,13 +315,6 @@ def _operation(tables: DeltaTables, stamp: Stamp) -> Any:
     metadata = tables.jvm.scala.Option.apply(stamp.to_json())
     write = tables.jvm.org.apache.spark.sql.delta.DeltaOperations.Write
     return write(mode, none, none, metadata, none, none, none, none, none)
-
-
-def _sequence(tables: DeltaTables, values: list[Any]) -> Any:
-    array = tables.jvm.java.util.ArrayList()
-    for value in values:
-        array.add(value)
-    return tables.jvm.org.apache.spark.api.python.PythonUtils.toSeq(array)
 
 
 def _conflict(location: str) -> RefreshError:

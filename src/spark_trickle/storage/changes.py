@@ -7,7 +7,6 @@ rewritten files, compaction and rows that came and went between the versions can
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -16,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
 from spark_trickle.catalyst.identity import net
 from spark_trickle.catalyst.plan import WEIGHT
 from spark_trickle.catalyst.spark_errors import condition_of
+from spark_trickle.java import scala_seq
 from spark_trickle.names import quote
 from spark_trickle.storage.tables import DeltaTables, Snapshot
 
@@ -72,15 +72,8 @@ def _from_files(
     parts = []
     for snapshot, files, sign in ((new, added, 1), (old, removed, -1)):
         if files:
-            rows = tables.rows_of_files(snapshot, _sequence(tables, files), columns)
+            rows = tables.rows_of_files(snapshot, scala_seq(tables.jvm, files), columns)
             parts.append(rows.withColumn(WEIGHT, F.lit(sign).cast("long")))
     if not parts:
         return None
     return parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
-
-
-def _sequence(tables: DeltaTables, files: Sequence[Any]) -> Any:
-    array = tables.jvm.java.util.ArrayList()
-    for file in files:
-        array.add(file)
-    return tables.jvm.org.apache.spark.api.python.PythonUtils.toSeq(array)

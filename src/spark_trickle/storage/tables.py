@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_trickle.catalyst.plan import items
 from spark_trickle.errors import SourceError
 from spark_trickle.frontier import SourceVersion
+from spark_trickle.java import java
 from spark_trickle.names import quote
 
 _KEPT_SNAPSHOTS = 64
@@ -70,8 +71,7 @@ class DeltaTables:
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
-        jvm: Any = spark.sparkContext._jvm
-        self.jvm = jvm
+        self.jvm = java(spark)
         self.none = self.jvm.scala.Option.empty()
         self._dataset = self.jvm.org.apache.spark.sql.classic.Dataset
         self._delta = self.jvm.org.apache.spark.sql.delta

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from spark_trickle.catalyst.spark_errors import sentence_of
 from spark_trickle.errors import DefinitionError, TableNameError
+from spark_trickle.java import java
 from spark_trickle.names import TableName, quote
 from spark_trickle.storage.layout import Layout
 
@@ -52,7 +53,7 @@ def drop_table(spark: SparkSession, name: TableName) -> None:
 
 def location_of(spark: SparkSession, name: TableName) -> str:
     """Where a table of the session catalog lies."""
-    jvm: Any = spark.sparkContext._jvm
+    jvm = java(spark)
     metadata = spark._jsparkSession.sessionState().catalog().getTableMetadata(_identifier(spark, name))
     return str(jvm.org.apache.hadoop.fs.Path(metadata.location()).toString())
 
@@ -93,7 +94,7 @@ def _register(spark: SparkSession, database: str, folder: Path) -> None:
     """One folder as a managed table. Delta keeps the schema itself, so none is given and nothing is read."""
     if not (folder / "_delta_log").is_dir():
         return
-    jvm: Any = spark.sparkContext._jvm
+    jvm = java(spark)
     catalog = spark._jsparkSession.sessionState().catalog()
     identifier = _identifier(spark, TableName("spark_catalog", database, folder.name))
     if catalog.tableExists(identifier):
@@ -119,7 +120,7 @@ def _arity(jvm: Any) -> int:
 
 
 def _identifier(spark: SparkSession, name: TableName) -> Any:
-    jvm: Any = spark.sparkContext._jvm
+    jvm = java(spark)
     some = jvm.scala.Option.apply
     return jvm.org.apache.spark.sql.catalyst.TableIdentifier(
         name.table, some(name.database), some(name.catalog)

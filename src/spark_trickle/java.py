@@ -1,0 +1,47 @@
+"""Java's names, each looked up once: py4j asks the JVM for every part of every dotted name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from py4j.java_gateway import JavaClass, JavaPackage
+from pyspark.sql import SparkSession
+
+
+class _Names:
+    """A package or a class. What is found in it stays the same as long as the JVM lives."""
+
+    def __init__(self, target: Any) -> None:
+        self._target = target
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._target, name)
+        if isinstance(found, JavaPackage | JavaClass):
+            found = _Names(found)
+        setattr(self, name, found)
+        return found
+
+    def __call__(self, *arguments: Any) -> Any:
+        """A new object of the class."""
+        return self._target(*arguments)
+
+
+def java(spark: SparkSession) -> Any:
+    """The names of the JVM that a session runs in."""
+    jvm = spark.sparkContext._jvm
+    if id(jvm) not in _KNOWN:
+        _KNOWN.clear()
+        _KNOWN[id(jvm)] = _Names(jvm)
+    return _KNOWN[id(jvm)]
+
+
+def scala_seq(jvm: Any, values: Iterable[Any]) -> Any:
+    """A Scala sequence of these objects."""
+    array = jvm.java.util.ArrayList()
+    for value in values:
+        array.add(value)
+    return jvm.org.apache.spark.api.python.PythonUtils.toSeq(array)
+
+
+_KNOWN: dict[int, _Names] = {}

@@ -1,0 +1,128 @@
+"""Carry out what was decided: compute the rows and commit them."""
+
+from __future__ import annotations
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from spark_trickle.catalyst.spark_errors import condition_of, is_data_error, sentence_of
+from spark_trickle.errors import IntegrityError
+from spark_trickle.names import parse_name
+from spark_trickle.refresh.attempt import Attempt
+from spark_trickle.refresh.choose import Action, Decision
+from spark_trickle.refresh.compute import Computation, Moment, layout_of
+from spark_trickle.refresh.recursion import NotConverged
+from spark_trickle.storage.apply import Written, add_change, overwrite
+from spark_trickle.storage.commits import Stamp
+from spark_trickle.storage.locks import write_lock
+from spark_trickle.storage.warehouse import create_table
+
+_GONE = ("FAILED_READ_FILE.FILE_NOT_EXIST", "DELTA_FILE_NOT_FOUND", "DELTA_CHANGE_DATA_FILE_NOT_FOUND")
+
+
+def carry_out(attempt: Attempt, decision: Decision) -> tuple[Decision, Written | None]:
+    """Carry out the decision; where it turns out impossible, the next safer one, with the reason."""
+    if decision.action is Action.NO_DATA:
+        return decision, None
+    if decision.action is Action.DIFFERENTIAL:
+        try:
+            return _write_differentially(attempt, decision)
+        except IntegrityError as error:
+            decision = Decision(Action.REINITIALIZE, error.message)
+        except NotConverged as error:
+            decision = Decision(Action.FULL, f"{error}; {decision.reason}")
+        except (PySparkException, Py4JError) as error:
+            decision = _safer(decision, error)
+    if decision.action is Action.FULL and attempt.table.frontier and _has_dependents(attempt):
+        return decision, _write_change(attempt, decision)
+    return decision, _write_all(attempt, decision)
+
+
+def _write_differentially(attempt: Attempt, decision: Decision) -> tuple[Decision, Written | None]:
+    """The change in its short form; where rows that never met fail it, in the form that evaluates none of them."""
+    try:
+        return decision, _write_change(attempt, decision)
+    except (PySparkException, Py4JError) as error:
+        if not is_data_error(error):
+            raise
+        why = (
+            f"{decision.reason}; {condition_of(error)} on rows that may never have met, so without such pairs"
+        )
+    decision = Decision(Action.DIFFERENTIAL, why)
+    return decision, _write_change(attempt, decision, careful=True)
+
+
+def _safer(decision: Decision, error: BaseException) -> Decision:
+    """What to do when a differential evaluation fails: the full query may well succeed."""
+    condition = condition_of(error)
+    if condition.startswith(_GONE):
+        return Decision(Action.REINITIALIZE, f"files of the version read last are gone: {sentence_of(error)}")
+    if is_data_error(error):
+        why = f"{condition} on rows that the query itself may never meet; {decision.reason}"
+        return Decision(Action.FULL, why)
+    raise error
+
+
+def _write_change(attempt: Attempt, decision: Decision, *, careful: bool = False) -> Written | None:
+    table, prepared, steps, runtime = attempt.table, attempt.prepared, attempt.steps, attempt.runtime
+    stored = runtime.tables.latest_snapshot(table.location)
+    old, new = _ends(attempt)
+    with Computation(prepared, runtime.tables, old, new, runtime.settings.local_change_rows) as computation:
+        with steps.step("compute"):
+            full = decision.action is Action.FULL
+            change = computation.difference(stored) if full else computation.change(stored, careful=careful)
+            steps.changed_rows = computation.changed_rows
+        if change is None:
+            return None
+        with steps.step("write"), write_lock(runtime.locks, table.id):
+            stamp = _stamp(attempt, decision)
+            written = add_change(runtime.tables, stored, layout_of(prepared.definition), change, stamp)
+            runtime.on_step("committed")
+            return written
+
+
+def _write_all(attempt: Attempt, decision: Decision) -> Written:
+    table, prepared, steps, runtime = attempt.table, attempt.prepared, attempt.steps, attempt.runtime
+    if not runtime.tables.exists(table.location):
+        layout = layout_of(prepared.definition)
+        location = create_table(runtime.spark, parse_name(table.name), layout)
+        with runtime.catalog.begin() as catalog:
+            table = catalog.stream_tables.update(table.id, location=location, table_version=None)
+    _, new = _ends(attempt)
+    with Computation(
+        prepared, runtime.tables, Moment(), new, runtime.settings.local_change_rows
+    ) as computation:
+        with steps.step("compute"):
+            rows = computation.query()
+        with steps.step("write"), write_lock(runtime.locks, table.id):
+            stamp = _stamp(attempt, decision)
+            written = overwrite(runtime.tables, table.location, layout_of(prepared.definition), rows, stamp)
+            runtime.on_step("committed")
+            return written
+
+
+def _ends(attempt: Attempt) -> tuple[Moment, Moment]:
+    """Both ends of the interval for every source; an unchanged source is one snapshot twice."""
+    interval, runtime, sources = attempt.interval, attempt.runtime, attempt.prepared.definition.sources
+    new = {n: runtime.tables.snapshot(sources[n].location, v) for n, v in interval.new.inputs.items()}
+    before = interval.old.data_timestamp if interval.old else None
+    return (
+        Moment({**new, **interval.old_snapshots}, before),
+        Moment({**new, **interval.new_snapshots}, interval.new.data_timestamp),
+    )
+
+
+def _stamp(attempt: Attempt, decision: Decision) -> Stamp:
+    return Stamp(
+        stream_table_id=attempt.table.id,
+        sequence=attempt.table.sequence + 1,
+        action=decision.action.value,
+        reason=decision.reason,
+        fingerprint=attempt.prepared.definition.fingerprint,
+        frontier=attempt.interval.new,
+    )
+
+
+def _has_dependents(attempt: Attempt) -> bool:
+    with attempt.runtime.catalog.begin(write=False) as catalog:
+        return bool(catalog.dependencies.dependents_of(attempt.table.name))
