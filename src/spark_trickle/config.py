@@ -17,6 +17,15 @@ FILE = "trickle.toml"
 class Settings:
     """Knobs with their defaults; every one is documented in `docs/configuration.md`."""
 
+    alert_webhook: str = ""
+    """A URL that the daemon posts its alerts to, as JSON; empty for none."""
+
+    allow_circular: bool = False
+    """Whether stream tables may read each other in a circle, as a fixpoint."""
+
+    diamond_consistency: str = "none"
+    """What a new stream table gets: none, or atomic (a failure takes the other members of its diamond back)."""
+
     full_refresh_threshold: float = 0.5
     """AUTO recomputes when more than this share of the sources' bytes was added or removed."""
 
@@ -31,6 +40,9 @@ class Settings:
 
     max_concurrent_refreshes: int = 4
     """How many stream tables the daemon refreshes at once."""
+
+    max_fixpoint_iterations: int = 100
+    """How often the queries of a cycle may be evaluated until nothing is new."""
 
     max_consecutive_errors: int = 3
     """After so many failures in a row the daemon suspends a stream table."""
@@ -47,23 +59,34 @@ class Settings:
     def __post_init__(self) -> None:
         if not 0 < self.full_refresh_threshold <= 1:
             raise _invalid("full_refresh_threshold", self.full_refresh_threshold, "above 0 and at most 1")
-        if self.full_refresh_min_bytes < 0:
-            raise _invalid("full_refresh_min_bytes", self.full_refresh_min_bytes, "at least 0")
-        if self.lease_seconds < 1:
-            raise _invalid("lease_seconds", self.lease_seconds, "at least 1")
-        if self.local_change_rows < 1:
-            raise _invalid("local_change_rows", self.local_change_rows, "at least 1")
-        if self.max_concurrent_refreshes < 1:
-            raise _invalid("max_concurrent_refreshes", self.max_concurrent_refreshes, "at least 1")
-        if self.max_consecutive_errors < 1:
-            raise _invalid("max_consecutive_errors", self.max_consecutive_errors, "at least 1")
-        if self.min_schedule_seconds < 1:
-            raise _invalid("min_schedule_seconds", self.min_schedule_seconds, "at least 1")
-        if self.scheduler_interval_ms < 10:
-            raise _invalid("scheduler_interval_ms", self.scheduler_interval_ms, "at least 10")
-        if self.volatile_function_policy not in {"reject", "warn", "allow"}:
-            policy = self.volatile_function_policy
-            raise _invalid("volatile_function_policy", policy, "reject, warn or allow")
+        for name, least in _LEAST.items():
+            if getattr(self, name) < least:
+                raise _invalid(name, getattr(self, name), f"at least {least}")
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                *first, last = choices
+                raise _invalid(name, getattr(self, name), f"{', '.join(first)} or {last}")
+        if self.alert_webhook and not self.alert_webhook.startswith(("http://", "https://")):
+            raise _invalid("alert_webhook", self.alert_webhook, "a URL that begins with http:// or https://")
+
+
+_LEAST = {
+    "full_refresh_min_bytes": 0,
+    "lease_seconds": 1,
+    "local_change_rows": 1,
+    "max_concurrent_refreshes": 1,
+    "max_consecutive_errors": 1,
+    "max_fixpoint_iterations": 1,
+    "min_schedule_seconds": 1,
+    "scheduler_interval_ms": 10,
+}
+_CHOICES = {
+    "diamond_consistency": ("none", "atomic"),
+    "volatile_function_policy": ("reject", "warn", "allow"),
+}
+
+
+_TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
 def load_settings(
@@ -111,16 +134,18 @@ def _typed(name: str, value: object, origin: str) -> object:
             code="INVALID_SETTING",
         )
     wanted = types[name]
-    if isinstance(value, wanted) and not isinstance(value, bool):
+    if isinstance(value, wanted) and (wanted is bool or not isinstance(value, bool)):
         return value
+    if wanted is bool and isinstance(value, str) and value.lower() in _TRUTH:
+        return _TRUTH[value.lower()]
     if wanted is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     try:
-        if isinstance(value, str):
+        if isinstance(value, str) and wanted is not bool:
             return wanted(value)
     except ValueError:
         pass
-    meant = {int: "a whole number", float: "a number", str: "text"}[wanted]
+    meant = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}[wanted]
     raise _invalid(name, value, meant + (f", {origin}" if origin else ""))
 
 

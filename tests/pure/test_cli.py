@@ -260,7 +260,7 @@ def test_an_error_as_json_is_one_document_on_stderr(trickle: Trickled, home: Pat
         (["create", "x", "SELECT 1", "--mode", "FULLL"], 1, "Did you mean `FULL`?"),
         (["create", "a.b.c.d", "SELECT 1"], 1, "at most three"),
         (["create", "paid_orders", "SELECT 1"], 1, "Use --or-replace to define it anew"),
-        (["alter", "paid_orders"], 1, "Give --schedule, --mode or --status."),
+        (["alter", "paid_orders"], 1, "Give --schedule, --mode, --diamond-consistency or --status."),
         (["alter", "paid_orders", "--status", "ACTIV"], 1, "Did you mean `ACTIVE`?"),
         (["verify", "paid_orders", "--as-of", "1", "--repair"], 1, "--as-of"),
         (["verify", "paid_orders", "--as-of", "99"], 1, "no refresh number 99"),
@@ -351,7 +351,7 @@ def test_without_a_command_help_lists_them_all(trickle: Trickled) -> None:
     listed = {line.split()[0] for line in said.out.split("Commands:")[1].splitlines() if line.strip()}
     assert listed == {
         "create", "alter", "drop", "suspend", "resume", "refresh", "verify", "sql", "status", "history",
-        "graph", "diamonds", "snapshot", "explain", "run",
+        "graph", "diamonds", "cycles", "snapshot", "explain", "run", "doctor",
     }  # fmt: skip
     for command in listed:
         assert "--json" in trickle(command, "--help").out

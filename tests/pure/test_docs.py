@@ -174,7 +174,8 @@ def test_every_setting_is_documented_with_its_default() -> None:
     table = section(page("configuration.md"), "Settings")
     assert first_cells(table) == {field.name for field in fields(Settings)}
     for field in fields(Settings):
-        assert f"| `{field.name}` | `{field.default}`" in table
+        written = {"": '""', False: "false"}.get(field.default, field.default)
+        assert f"| `{field.name}` | `{written}`" in table
 
 
 @cache

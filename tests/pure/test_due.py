@@ -193,3 +193,31 @@ def test_five_thousand_tables_are_planned_quickly() -> None:
     jobs = due(tables, START + seconds(60), RETRY)
     assert jobs
     assert time.process_time() - started < 1
+
+
+def test_a_unit_is_one_job_after_all_that_its_members_read() -> None:
+    tables = [
+        TableState("above", Downstream(), reached=START),
+        TableState("b", Every(3600), ("above",), reached=START),
+        TableState("c", Downstream(), reached=START),
+        TableState("d", Every(60), ("b", "c"), reached=START),
+        TableState("e", Every(60), ("d",), reached=START),
+    ]
+    unit = ("b", "c", "d")
+    above, together, reader = due(tables, START + seconds(24), RETRY, [unit])
+    assert (above.name, above.tables, above.after) == ("above", ("above",), frozenset())
+    assert (together.tables, together.after) == (unit, {"above"})
+    assert (reader.tables, reader.after) == (("e",), {"d"})
+    assert {above.at, together.at, reader.at} == {START + seconds(24)}
+
+
+@pytest.mark.parametrize("change", [{"busy": True}, {"active": False}, {"failures": 1, "failed_at": START}])
+def test_a_unit_of_which_one_member_cannot_be_refreshed_is_left_alone(change: dict[str, object]) -> None:
+    tables = [
+        TableState("b", Every(60), reached=START - seconds(100)),
+        TableState("c", Every(60), reached=START - seconds(100)),
+        TableState("d", Every(60), ("b", "c"), reached=START - seconds(100)),
+        TableState("alone", Every(60), reached=START - seconds(100)),
+    ]
+    tables[1] = replace(tables[1], **change)
+    assert names(due(tables, START, RETRY, [("b", "c", "d")])) == ["alone"]

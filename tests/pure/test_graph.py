@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-from spark_trickle.errors import DefinitionError
 from spark_trickle.graph.dependencies import Dependencies
 
 DIAMOND = Dependencies({"b": ["a"], "c": ["a", "x"], "d": ["b", "c"], "e": ["d"]})
@@ -32,9 +29,12 @@ def test_another_definition_replaces_what_a_table_reads() -> None:
     assert DIAMOND.reading("new", ["d"]).upstream("new")[-1] == "d"
 
 
-def test_a_cycle_is_refused_with_its_path() -> None:
-    with pytest.raises(DefinitionError) as refused:
-        Dependencies({"a": ["b"], "b": ["c"], "c": ["a"]}).check_acyclic()
-    assert refused.value.code == "CYCLE"
-    assert refused.value.message.count("→") == 3
-    DIAMOND.check_acyclic()
+def test_a_cycle_is_found_with_its_path_and_stands_side_by_side() -> None:
+    graph = Dependencies({"a": ["b", "t"], "b": ["c"], "c": ["a"], "z": ["t"], "d": ["c"]})
+    assert graph.cycles() == [{"a", "b", "c"}]
+    path = graph.path_of_cycle()
+    assert (len(path), path[0]) == (4, path[-1])
+    assert graph.order() == ["a", "b", "c", "d", "z"]
+    assert set(graph.upstream("a")) == {"b", "c"}
+    assert graph.upstream("d") == ["a", "b", "c"]
+    assert (DIAMOND.cycles(), DIAMOND.path_of_cycle()) == ([], [])

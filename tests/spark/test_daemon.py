@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import pytest
 
 from spark_trickle import Settings, Trickle
-from spark_trickle.scheduler.daemon import Daemon, Event
+from spark_trickle.scheduler.daemon import Daemon
+from spark_trickle.scheduler.events import Event, Webhook
 from tests.spark.oracle import answer, stored
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -37,7 +41,7 @@ class Watched:
         told = len(self.events)
         self.daemon.tick()
         until(lambda: not self.daemon.waiting and not self.daemon.running)
-        ended = [e for e in self.events[told:] if e.kind != "started"]
+        ended = [e for e in self.events[told:] if e.kind not in {"started", "stale"}]
         return [f"{e.kind} {e.name.rpartition('.')[2]}" for e in ended]
 
 
@@ -151,3 +155,56 @@ def test_a_diamond_shows_the_old_or_the_new_answer_and_never_a_mixture(watched: 
     trickle.resume("inverse")
     watched.after(3600)
     assert stored(trickle, "end") == answer(trickle, "end", query) != before
+
+
+def test_a_source_that_cannot_be_read_for_an_hour_stops_only_what_reads_it(watched: Watched) -> None:
+    """Backoff, suspension and an alert; the others go on; once the source is back, the table is resumed."""
+    trickle = watched.trickle
+    trickle.sql("CREATE TABLE other (id INT) USING delta")
+    trickle.create_stream_table("alone", "SELECT id FROM other", "1m")
+    log = Path(trickle._table("alone").location).parent / "other" / "_delta_log"
+    hidden = log.rename(log.parent / "_hidden")
+    attempts, others = [], 0
+    for _ in range(60):
+        told = watched.after(60)
+        attempts += [t for t in told if t.endswith(" alone")]
+        if others < 2:
+            trickle.sql(f"INSERT INTO orders VALUES ({100 + others}, 'n', 1)")
+        others += "refreshed average" in told
+    assert attempts == ["failed alone"] * 3 + ["suspended alone"]
+    assert others >= 50
+    alerts = [e.alert for e in watched.events if e.alert and e.name.endswith(".alone")]
+    assert [a["alert"] for a in alerts].count("auto_suspended") == 1
+    hidden.rename(log)
+    trickle.resume("alone")
+    assert "refreshed alone" in watched.after(60)
+    assert trickle.verify("alone").equal
+
+
+def test_alerts_are_posted_and_a_webhook_that_is_down_harms_nobody() -> None:
+    received: list[dict[str, str]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            received.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    event = Event("stale", "spark_catalog.default.t", START, message="It is late.")
+    assert event.alert is not None
+    webhook = Webhook(f"http://127.0.0.1:{server.server_port}/x")
+    webhook.send(event.alert)
+    webhook.close()
+    server.shutdown()
+    assert received == [event.alert]
+    assert (received[0]["alert"], received[0]["stream_table"]) == ("stale", "t")
+    down = Webhook(f"http://127.0.0.1:{server.server_port}/x")
+    server.server_close()
+    down.send(event.alert)
+    down.close()
+    assert Event("refreshed", "t", START).alert is None

@@ -40,6 +40,8 @@ class Operator:
     """Exactly one row comes out for each row that goes in."""
     position: tuple[int, int] | None = None
     """Line and column in the defining query, where the planner knows it."""
+    grows_with: frozenset[int] = frozenset()
+    """The inputs of which another row never takes an output row away."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

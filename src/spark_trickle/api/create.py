@@ -8,13 +8,15 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from spark_trickle.catalog import DefinitionKind, RefreshMode, StreamTable
+from spark_trickle.api.cycles import check_cycle, mark_cycles
+from spark_trickle.catalog import DefinitionKind, DiamondConsistency, RefreshMode, StreamTable
 from spark_trickle.catalyst.plan import Plan
-from spark_trickle.errors import DefinitionError, StateError, TableNameError, UnsupportedQueryError
+from spark_trickle.errors import StateError, TableNameError, UnsupportedQueryError
 from spark_trickle.frontier import Frontier
 from spark_trickle.names import TableName, check_new_name, parse_name, shown
 from spark_trickle.refresh.compute import layout_of
 from spark_trickle.refresh.definitions import Prepared
+from spark_trickle.refresh.described import properties_of
 from spark_trickle.refresh.functions import Build, reference_to
 from spark_trickle.refresh.graph import read_graph
 from spark_trickle.refresh.remember import dependencies_of
@@ -33,6 +35,7 @@ class Request:
     schedule: str
     refresh_mode: RefreshMode
     initialize: bool
+    diamond_consistency: DiamondConsistency
 
 
 def create(request: Request, runtime: Runtime, replacing: StreamTable | None) -> RefreshResult | None:
@@ -73,6 +76,7 @@ def create(request: Request, runtime: Runtime, replacing: StreamTable | None) ->
         session_settings=settings,
         schedule=request.schedule,
         refresh_mode=request.refresh_mode,
+        diamond_consistency=request.diamond_consistency,
         fingerprint=prepared.definition.fingerprint,
         created_at=now,
         updated_at=now,
@@ -91,10 +95,12 @@ def _create(
         catalog.dependencies.replace(table.id, sources)
     try:
         runtime.definitions.remember_frame(table.id, plan)
-        location = create_table(runtime.spark, request.name, layout_of(prepared.definition))
+        location = create_table(
+            runtime.spark, request.name, layout_of(prepared.definition), properties_of(table)
+        )
         with runtime.catalog.begin() as catalog:
             catalog.stream_tables.update(table.id, location=location)
-        return refresh_with_upstream(table.name, runtime)[-1] if request.initialize else None
+        return refresh_with_upstream(table.name, runtime) if request.initialize else None
     except BaseException:
         remove(table, runtime)
         raise
@@ -102,6 +108,7 @@ def _create(
 
 _REDEFINED = (
     "query", "definition_kind", "catalog_name", "database_name", "session_settings", "schedule", "refresh_mode",
+    "diamond_consistency",
 )  # fmt: skip
 
 
@@ -120,12 +127,14 @@ def _redefine(
         catalog.dependencies.replace(old.id, sources)
     runtime.definitions.remember_frame(old.id, plan)
     try:
-        return refresh_with_upstream(table.name, runtime)[-1] if fill else None
+        mark_cycles(runtime)
+        return refresh_with_upstream(table.name, runtime) if fill else None
     except BaseException:
         fields = (*_REDEFINED, "status", "needs_reinit", "reinit_reason", "last_error", "consecutive_errors")
         with runtime.catalog.begin() as catalog:
             catalog.stream_tables.update(old.id, **{name: getattr(old, name) for name in fields})
             catalog.dependencies.replace(old.id, before)
+        mark_cycles(runtime)
         runtime.definitions.remember_frame(old.id, kept)
         raise
 
@@ -136,18 +145,13 @@ def remove(table: StreamTable, runtime: Runtime) -> None:
     runtime.definitions.forget(table.id)
     with runtime.catalog.begin() as catalog:
         catalog.stream_tables.remove(table.id)
+    mark_cycles(runtime)
 
 
 def _check(request: Request, prepared: Prepared, runtime: Runtime) -> None:
     name, definition = str(request.name), prepared.definition
-    if name in definition.sources:
-        raise DefinitionError(
-            f"`{request.name.short}` cannot read itself.",
-            hint="Use another name, or a recursive CTE.",
-            code="CYCLE",
-        )
     graph = read_graph(runtime.catalog)
-    graph.dependencies.reading(name, definition.sources).check_acyclic()
+    check_cycle(name, definition, graph, runtime)
     if request.refresh_mode == "DIFFERENTIAL" and definition.recomputed:
         raise UnsupportedQueryError(
             f"`{request.name.short}` cannot be maintained differentially: {definition.recomputed}.",

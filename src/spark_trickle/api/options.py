@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, cast, get_args
 
-from spark_trickle.catalog import RefreshMode
+from spark_trickle.catalog import DiamondConsistency, RefreshMode
 from spark_trickle.errors import DefinitionError
 from spark_trickle.names import did_you_mean
 from spark_trickle.scheduler.schedules import Every, parse_schedule, spelled
@@ -27,6 +27,13 @@ def check_mode(mode: str) -> RefreshMode:
     if text not in get_args(RefreshMode):
         raise _bad_choice("refresh_mode", mode, get_args(RefreshMode))
     return cast(RefreshMode, text)
+
+
+def check_consistency(consistency: str) -> DiamondConsistency:
+    text = consistency.lower() if isinstance(consistency, str) else ""
+    if text not in get_args(DiamondConsistency):
+        raise _bad_choice("diamond_consistency", consistency, get_args(DiamondConsistency))
+    return cast(DiamondConsistency, text)
 
 
 def check_status(status: str) -> Literal["ACTIVE", "SUSPENDED"]:

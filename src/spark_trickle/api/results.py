@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from spark_trickle.graph.diamonds import DiamondGroup
+    from spark_trickle.refresh.doctor import Finding
 
 STATUS = (
     "name", "status", "refresh_mode", "schedule", "data_timestamp", "last_action", "last_refresh", "version",
@@ -22,7 +24,9 @@ HISTORY = (
     "started_at", "seconds", "error", "frontier",
 )  # fmt: skip
 _DEFINED_BY = {"sql": "SQL", "dataframe": "DataFrame of one process"}
-DIAMONDS = ("group", "members", "ends", "sources")
+DIAMONDS = ("group", "members", "ends", "sources", "consistency")
+FINDINGS = ("severity", "subject", "what", "hint")
+CYCLES = ("cycle", "members", "status", "iterations", "last_refresh", "last_error")
 GRAPH = ("source", "source_kind", "stream_table", "columns")
 
 
@@ -87,12 +91,36 @@ def _seconds(start: datetime, end: datetime | None) -> float | None:
     return round((end - start).total_seconds(), 3) if end else None
 
 
-def diamonds_frame(groups: list[DiamondGroup]) -> pd.DataFrame:
-    rows = [
-        (number, *(", ".join(map(shown, names)) for names in (group.members, group.ends, group.sources)))
-        for number, group in enumerate(groups, 1)
-    ]
+def diamonds_frame(groups: list[DiamondGroup], atomic: Set[str]) -> pd.DataFrame:
+    rows = []
+    for number, group in enumerate(groups, 1):
+        listed = (", ".join(map(shown, names)) for names in (group.members, group.ends, group.sources))
+        rows.append((number, *listed, "atomic" if atomic & set(group.members) else "none"))
     return _frame(rows, DIAMONDS)
+
+
+def cycles_frame(cycles: list[list[StreamTable]], last: dict[str, Refresh | None]) -> pd.DataFrame:
+    rows = []
+    for number, members in enumerate(cycles, 1):
+        refreshes = [found for table in members if (found := last[table.id]) is not None]
+        newest = max(refreshes, key=lambda refresh: refresh.id, default=None)
+        failed = next((table for table in members if table.last_error), None)
+        rows.append(
+            (
+                number,
+                ", ".join(shown(table.name) for table in members),
+                next((t.status for t in members if t.status != "ACTIVE"), "ACTIVE"),
+                newest.iterations if newest else None,
+                newest.finished_at if newest else None,
+                failed.last_error if failed else "",
+            )
+        )
+    return _frame(rows, CYCLES)
+
+
+def findings_frame(findings: list[Finding]) -> pd.DataFrame:
+    rows = [(found.severity, found.subject, found.what, found.hint) for found in findings]
+    return _frame(rows, FINDINGS)
 
 
 def _frame(rows: list[Any], columns: tuple[str, ...]) -> pd.DataFrame:

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from spark_trickle.catalog import Catalog, Refresh, StreamTable
+from spark_trickle.catalog import StreamTable
 from spark_trickle.errors import DefinitionError, StateError
 from spark_trickle.frontier import SourceVersion
-from spark_trickle.graph.vectors import Point, common_points
+from spark_trickle.graph.vectors import common_points
 from spark_trickle.names import PREFIX, quote, shown
 
 if TYPE_CHECKING:
@@ -32,36 +32,18 @@ class Snapshot:
         return self.tables[name]
 
 
-def common_versions(tables: Sequence[StreamTable], catalog: Catalog) -> dict[str, Point]:
-    """The newest versions of some stream tables that belong together."""
+def take_snapshot(tables: Sequence[StreamTable], runtime: Runtime, views: bool) -> Snapshot:
+    """The frames of a snapshot; with `views` also temporary views named `snapshot_` and the table."""
+    from spark_trickle.refresh.vector import points_of
+    from spark_trickle.storage.tables import VersionUnavailable
+
     if not tables:
         raise DefinitionError(
             "A snapshot needs the name of at least one stream table.",
             hint='snapshot(["a", "b"])',
             code="INVALID_OPTION",
         )
-    with catalog.begin(write=False) as now:
-        history = {table.name: _points(table, now.refreshes.of(table.id)) for table in tables}
-    return common_points(history)
-
-
-def _points(table: StreamTable, refreshes: Sequence[Refresh]) -> list[Point]:
-    """What the table has been, newest first. The catalog's row comes first: the history may have been thinned out."""
-    found = []
-    if table.frontier is not None and table.table_version is not None:
-        found.append(Point(table.table_version, table.frontier))
-    completed = (row for row in refreshes if row.status == "COMPLETED")
-    found += [
-        Point(row.version, row.frontier) for row in completed if row.frontier and row.version is not None
-    ]
-    return found
-
-
-def take_snapshot(tables: Sequence[StreamTable], runtime: Runtime, views: bool) -> Snapshot:
-    """The frames of a snapshot; with `views` also temporary views named `snapshot_` and the table."""
-    from spark_trickle.storage.tables import VersionUnavailable
-
-    chosen = common_versions(tables, runtime.catalog)
+    chosen = common_points({table.name: points_of(table, runtime.catalog) for table in tables})
     frames: dict[str, DataFrame] = {}
     for table in tables:
         wanted = SourceVersion(table.table_id, chosen[table.name].version)

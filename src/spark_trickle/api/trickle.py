@@ -11,8 +11,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from spark_trickle.api.explain import Explanation, explain_definition
-from spark_trickle.api.options import check_mode, check_schedule, check_status
-from spark_trickle.api.results import diamonds_frame, graph_frame, history_frame, status_frame
+from spark_trickle.api.options import check_consistency, check_mode, check_schedule, check_status
+from spark_trickle.api.results import (
+    cycles_frame,
+    diamonds_frame,
+    findings_frame,
+    graph_frame,
+    history_frame,
+    status_frame,
+)
 from spark_trickle.api.snapshots import Snapshot, take_snapshot
 from spark_trickle.catalog import Catalog, StreamTable
 from spark_trickle.clock import Clock, system_clock
@@ -27,9 +34,14 @@ if TYPE_CHECKING:
 
     from spark_trickle.refresh.results import RefreshResult, VerifyResult
     from spark_trickle.refresh.runtime import Runtime
-    from spark_trickle.scheduler.daemon import Event
+    from spark_trickle.scheduler.events import Event
+    from spark_trickle.scheduler.overview import Overview
 
 _UNCHANGED = "\0unchanged"
+
+
+def _ignore(_about: object) -> None:
+    """The default listener."""
 
 
 class Trickle:
@@ -126,6 +138,7 @@ class Trickle:
         refresh_mode: str = "AUTO",
         initialize: bool = True,
         *,
+        diamond_consistency: str | None = None,
         or_replace: bool = False,
         if_not_exists: bool = False,
     ) -> RefreshResult | None:
@@ -149,6 +162,7 @@ class Trickle:
                 code="INVALID_QUERY",
             )
         request_mode, request_schedule = check_mode(refresh_mode), self._schedule(schedule)
+        consistency = check_consistency(diamond_consistency or self._settings.diamond_consistency)
         full = self._qualified(name)
         existing = self._lookup(full)
         if existing is not None and if_not_exists:
@@ -159,7 +173,7 @@ class Trickle:
                 hint="Use or_replace=True to define it anew, or if_not_exists=True to keep it.",
                 code="NAME_TAKEN",
             )
-        request = Request(full, query, request_schedule, request_mode, initialize)
+        request = Request(full, query, request_schedule, request_mode, initialize, consistency)
         return create(request, self._runtime, existing)
 
     def alter_stream_table(
@@ -169,6 +183,7 @@ class Trickle:
         schedule: str = _UNCHANGED,
         refresh_mode: str = _UNCHANGED,
         status: str = _UNCHANGED,
+        diamond_consistency: str = _UNCHANGED,
     ) -> None:
         """Change what is given. Setting the status to ACTIVE resets the error count."""
         table = self._table(name)
@@ -178,6 +193,8 @@ class Trickle:
         if refresh_mode != _UNCHANGED:
             changes["refresh_mode"] = check_mode(refresh_mode)
             self._check_differential(table, str(changes["refresh_mode"]))
+        if diamond_consistency != _UNCHANGED:
+            changes["diamond_consistency"] = check_consistency(diamond_consistency)
         if status != _UNCHANGED:
             changes["status"] = check_status(status)
             if changes["status"] == "ACTIVE":
@@ -187,7 +204,7 @@ class Trickle:
         if not changes:
             raise DefinitionError(
                 "Nothing was asked to change.",
-                hint="Give schedule, refresh_mode or status.",
+                hint="Give schedule, refresh_mode, diamond_consistency or status.",
                 code="NOTHING_TO_CHANGE",
             )
         with self._catalog.begin() as catalog:
@@ -206,7 +223,7 @@ class Trickle:
 
         table = self._table(name)
         graph = read_graph(self._catalog)
-        below = graph.dependencies.downstream(table.name)
+        below = [name for name in graph.dependencies.downstream(table.name) if name != table.name]
         if below and not cascade:
             listed = ", ".join(f"`{shown(n)}`" for n in below)
             raise StateError(
@@ -226,10 +243,13 @@ class Trickle:
 
         table = self._table(name)
         self._check_active(table)
-        return refresh_with_upstream(table.name, self._runtime)[-1]
+        return refresh_with_upstream(table.name, self._runtime)
 
     def run(
-        self, stop: threading.Event | None = None, on_event: Callable[[Event], None] | None = None
+        self,
+        stop: threading.Event | None = None,
+        on_event: Callable[[Event], None] = _ignore,
+        on_tick: Callable[[Overview], None] = _ignore,
     ) -> None:
         """Keep every stream table as fresh as its schedule asks, until `stop` is set or Ctrl-C is pressed.
 
@@ -237,8 +257,7 @@ class Trickle:
         """
         from spark_trickle.scheduler.daemon import Daemon
 
-        daemon = Daemon(self._runtime, on_event) if on_event else Daemon(self._runtime)
-        daemon.run(stop or threading.Event())
+        Daemon(self._runtime, on_event, on_tick).run(stop or threading.Event())
 
     def verify(self, name: str, as_of: int | None = None, *, repair: bool = False) -> VerifyResult:
         """Compare the table with its query at its frontier, or as of a past refresh (its id in the history)."""
@@ -307,12 +326,33 @@ class Trickle:
         from spark_trickle.graph.diamonds import diamond_groups
         from spark_trickle.refresh.graph import read_graph
 
-        return diamonds_frame(diamond_groups(read_graph(self._catalog).dependencies))
+        graph = read_graph(self._catalog)
+        atomic = {name for name, table in graph.tables.items() if table.diamond_consistency == "atomic"}
+        return diamonds_frame(diamond_groups(graph.dependencies), atomic)
+
+    def cycle_status(self) -> pd.DataFrame:
+        """Stream tables that read each other in a circle, and how their last refresh ended."""
+        from spark_trickle.refresh.graph import read_graph
+
+        graph = read_graph(self._catalog)
+        cycles = [[graph.tables[name] for name in sorted(cycle)] for cycle in graph.dependencies.cycles()]
+        with self._catalog.begin(write=False) as catalog:
+            last = {table.id: catalog.refreshes.last_completed(table.id) for c in cycles for table in c}
+        return cycles_frame(cycles, last)
 
     def snapshot(self, names: Sequence[str], *, views: bool = False) -> Snapshot:
         """Several stream tables at the newest versions that agree on everything they have read in common."""
         tables = [self._table(name) for name in ([names] if isinstance(names, str) else names)]
         return take_snapshot(tables, self._runtime, views)
+
+    def doctor(self, *, rebuild: bool = False) -> pd.DataFrame:
+        """What is wrong or soon will be. With `rebuild`, tables that say they are stream tables are entered first."""
+        from spark_trickle.refresh.doctor import examine
+        from spark_trickle.refresh.doctor import rebuild as enter
+
+        if rebuild:
+            enter(self._runtime)
+        return findings_frame(examine(self._runtime))
 
     # Ends
 

@@ -17,7 +17,8 @@ RefreshMode = Literal["AUTO", "DIFFERENTIAL", "FULL"]
 Status = Literal["INITIALIZING", "ACTIVE", "SUSPENDED", "ERROR"]
 SourceKind = Literal["delta", "stream_table"]
 RefreshStatus = Literal["RUNNING", "COMPLETED", "FAILED", "SKIPPED"]
-Action = Literal["NO_DATA", "DIFFERENTIAL", "FULL", "REINITIALIZE", "SKIP"]
+Action = Literal["NO_DATA", "DIFFERENTIAL", "FULL", "REINITIALIZE", "RESTORE", "SKIP"]
+DiamondConsistency = Literal["none", "atomic"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,15 +52,21 @@ class StreamTable:
     created_at: datetime
     updated_at: datetime
     data_timestamp: datetime | None = None
-    """How fresh the table is: everything committed before this moment is in it."""
+    """How fresh the table is: what the daemon or a refresh asked for at this moment is in it.
+
+    Everything committed before is, unless a table above it is suspended or refreshed by hand only.
+    """
     failed_at: datetime | None = None
     """When the last of its consecutive errors happened."""
+    diamond_consistency: DiamondConsistency = "none"
+    """Whether a failure in a diamond it belongs to takes the other members back."""
 
     def __post_init__(self) -> None:
         _check_filled(self, "id", "name")
         _check_choice(self, "definition_kind", DefinitionKind)
         _check_choice(self, "refresh_mode", RefreshMode)
         _check_choice(self, "status", Status)
+        _check_choice(self, "diamond_consistency", DiamondConsistency)
         _check_counts(self, "table_version", "sequence", "consecutive_errors")
         _check_aware(self, "created_at", "updated_at", "data_timestamp", "failed_at")
 
@@ -101,13 +108,17 @@ class Refresh:
     error: str = ""
     error_code: str = ""
     owner: str
+    iterations: int = 0
+    """How often the queries of a cycle were evaluated until nothing was new."""
 
     def __post_init__(self) -> None:
         _check_filled(self, "stream_table_id")
         _check_choice(self, "status", RefreshStatus)
         if self.action is not None:
             _check_choice(self, "action", Action)
-        _check_counts(self, "sequence", "rows_inserted", "rows_deleted", "rows_changed", "version")
+        _check_counts(
+            self, "sequence", "rows_inserted", "rows_deleted", "rows_changed", "version", "iterations"
+        )
         _check_aware(self, "started_at", "finished_at")
         if (self.status == "RUNNING") != (self.finished_at is None):
             raise ValueError(f"a refresh that is {self.status} cannot have finished at {self.finished_at}")

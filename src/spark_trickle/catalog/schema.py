@@ -21,7 +21,7 @@ from spark_trickle.catalog.columns import FrontierText, JsonMapping, JsonPairs, 
 VERSION_TABLE = "trickle_schema_version"
 """Alembic's own table. Our names start with `trickle_` because a PostgreSQL database may be shared."""
 
-REVISION = "0002"
+REVISION = "0003"
 """The last step in `migrations/versions/`; a test compares the two."""
 
 METADATA = MetaData(
@@ -74,6 +74,7 @@ STREAM_TABLES = Table(
     Column("updated_at", UtcDateTime, nullable=False),
     Column("data_timestamp", UtcDateTime),
     Column("failed_at", UtcDateTime),
+    Column("diamond_consistency", String(16), nullable=False, server_default="none"),
 )
 
 DEPENDENCIES = Table(
@@ -108,6 +109,7 @@ REFRESHES = Table(
     Column("error", Message, nullable=False),
     Column("error_code", Text, nullable=False),
     Column("owner", Text, nullable=False),
+    Column("iterations", BigInteger, nullable=False, server_default="0"),
     Index(None, "stream_table_id", "id"),
     # Numbers of removed refreshes are not given out again.
     sqlite_autoincrement=True,

@@ -29,6 +29,7 @@ from spark_trickle.catalyst.expressions import (
     references,
     unrepeatable,
 )
+from spark_trickle.catalyst.growth import grows_with
 from spark_trickle.catalyst.plan import (
     Attribute,
     Plan,
@@ -259,7 +260,15 @@ class Classifier:
     ) -> Operator:
         label = str(plan.simpleString(1000))
         return Operator(
-            plan, label, passes or {}, reads or {}, decides, doubtful, keeps_rows, position_of(plan)
+            plan,
+            label,
+            passes or {},
+            reads or {},
+            decides,
+            doubtful,
+            keeps_rows,
+            position_of(plan),
+            grows_with(plan),
         )
 
     def _unrepeatable(self, plan: Plan) -> frozenset[int]:

@@ -35,10 +35,11 @@ DECORRELATE = (
 
 SIMPLIFY = (
     "optimizer.PushDownPredicates",
+    "optimizer.ReorderJoin",  # no product of tables that a later join connects: changes would go through it
     "optimizer.EliminateOuterJoin",
     "optimizer.CollapseProject",
 )
-"""Until stable: predicates reach their joins, so that equalities are seen."""
+"""Until stable: predicates reach their joins, so that equalities are seen and joins follow them."""
 
 PRUNE = ("optimizer.ColumnPruning", "optimizer.CollapseProject")
 """Until stable: a change in a column that nobody reads is no change."""

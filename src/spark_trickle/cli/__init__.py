@@ -8,7 +8,9 @@ command.py    from a function over `Trickle` to a command with the options all s
 define.py     create, alter, drop, suspend, resume
 maintain.py   refresh, verify, sql
 daemon.py     run
-look.py       status, history, graph, diamonds, snapshot, explain
+look.py       status, history, graph, snapshot, explain
+groups.py     diamonds, cycles
+doctor.py     doctor
 app.py        the program
 """
 

@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from spark_trickle.cli import daemon, define, look, maintain
+from spark_trickle.cli import daemon, define, doctor, groups, look, maintain
 from spark_trickle.cli.command import app
 from spark_trickle.cli.failures import INTERRUPTED, report
 from spark_trickle.cli.place import CatalogOption, Given, HomeOption, JsonOption
 from spark_trickle.cli.progress import quiet
 
-__all__ = ["app", "daemon", "define", "look", "main", "maintain"]
+__all__ = ["app", "daemon", "define", "doctor", "groups", "look", "main", "maintain"]
 
 
 @app.callback(invoke_without_command=True)

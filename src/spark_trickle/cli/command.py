@@ -25,10 +25,11 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The stream table: `ta
 Verb = TypeVar("Verb", bound=Callable[..., Answer])
 
 
-def command(*, working: str = "", creates: bool = False) -> Callable[[Verb], Verb]:
+def command(*, working: str = "", creates: bool = False, talks: bool = False) -> Callable[[Verb], Verb]:
     """Register a function whose first parameter is a `Trickle` and whose others are options.
 
-    `working` is what the spinner says, `creates` whether a missing home is made.
+    `working` is what the spinner says, `creates` whether a missing home is made. A function that `talks` while it
+    works has the spinner as its second parameter.
     """
 
     def register(verb: Verb) -> Verb:
@@ -44,11 +45,11 @@ def command(*, working: str = "", creates: bool = False) -> Callable[[Verb], Ver
             place = Place.of(given, os.environ)
             with places.open_trickle(place, spinner.step, creates=creates) as trickle:
                 with spinner:
-                    answer = verb(trickle, **options)
+                    answer = verb(trickle, *([spinner] if talks else []), **options)
                 answer.show(as_json=given.json)
             return answer.exit_code
 
-        _, *own = inspect.signature(verb).parameters.values()
+        own = list(inspect.signature(verb).parameters.values())[2 if talks else 1 :]
         *shared, _ = inspect.signature(run).parameters.values()
         parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*own, *shared)]
         setattr(run, "__signature__", inspect.Signature(parameters))  # noqa: B010 - mypy knows no such attribute

@@ -10,17 +10,21 @@ import typer
 
 from spark_trickle.cli.answers import Answer, counted, refresh_line
 from spark_trickle.cli.command import command
+from spark_trickle.cli.progress import Spinner
+from spark_trickle.clock import system_clock
 from spark_trickle.errors import TrickleError
 from spark_trickle.names import shown
 
 if TYPE_CHECKING:
     from spark_trickle.api import Trickle
-    from spark_trickle.scheduler.daemon import Event
+    from spark_trickle.scheduler.events import Event
+    from spark_trickle.scheduler.overview import Overview
 
 
-@command(working="Watching…")
+@command(working="Watching…", talks=True)
 def run(
     trickle: "Trickle",
+    spinner: Spinner,
     seconds: Annotated[
         int | None, typer.Option("--for", min=1, metavar="SECONDS", help="Stop after so many seconds.")
     ] = None,
@@ -33,17 +37,19 @@ def run(
         seen[event.kind] += 1
         line = _line(event)
         if line and not (quiet and event.kind == "refreshed"):
-            stamp = event.at.strftime("%Y-%m-%d %H:%M:%S")
-            typer.echo(f"{stamp}  {line}", err=True)
+            spinner.say(f"{system_clock().astimezone():%Y-%m-%d %H:%M:%S}  {line}")
 
     def end(_number: int, _frame: FrameType | None) -> None:
+        spinner.say("Stopping: what has begun is finished.")
         stop.set()
 
     def reread(_number: int, _frame: FrameType | None) -> None:
         try:
             trickle.reload_settings()
         except TrickleError as error:
-            typer.echo(f"The settings stay as they were: {error.message}", err=True)
+            spinner.say(f"The settings stay as they were: {error.message}")
+        else:
+            spinner.say("The settings were read again.")
 
     timer = threading.Timer(seconds or 0, stop.set)
     before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
@@ -51,7 +57,7 @@ def run(
     try:
         if seconds:
             timer.start()
-        trickle.run(stop, tell)
+        trickle.run(stop, tell, lambda overview: spinner.show(_status_line(overview)))
     finally:
         timer.cancel()
         for number, handler in before.items():
@@ -63,11 +69,25 @@ def run(
 def _line(event: "Event") -> str:
     match event.kind:
         case "refreshed" if event.result is not None:
-            return refresh_line(event.result)
+            # A table without news is checked again and again.
+            return "" if event.result.action.value == "NO_DATA" else refresh_line(event.result)
         case "skipped" if event.result is not None:
             return f"{shown(event.name)}: skipped — because {event.result.reason}"
         case "failed" if event.error is not None:
             return f"{shown(event.name)}: failed — {event.error.message}"
         case "suspended":
             return f"{shown(event.name)}: suspended after repeated failures; mend it, then `trickle resume`"
+        case "stale" | "retention":
+            return f"{shown(event.name)}: {event.message}"
     return ""
+
+
+def _status_line(overview: "Overview") -> str:
+    """What is running, how far, what waits, and what is next."""
+    running = [f"{shown(r.name)} ({r.step}, {r.seconds:.0f} s)" for r in overview.running]
+    parts = [f"Refreshing {', '.join(running)}" if running else "Watching"]
+    if overview.waiting:
+        parts.append(f"{len(overview.waiting)} waiting, {shown(overview.waiting[0])} first")
+    elif overview.next_at is not None:
+        parts.append(f"next: {shown(overview.next_name)} at {overview.next_at.astimezone():%H:%M:%S}")
+    return " · ".join(parts)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from spark_trickle.refresh.functions import Build
 
 _SCHEDULES = "A duration (30s, 5m, 1h30m), a cron expression, DOWNSTREAM, MANUAL or ON CHANGE."
+_CONSISTENCY = "none, or atomic: a failure takes the other members of its diamond back."
 _MODES = "AUTO, DIFFERENTIAL or FULL."
 
 
@@ -31,6 +32,7 @@ def create(
     ] = None,
     schedule: Annotated[str, typer.Option(help=_SCHEDULES)] = "1m",
     mode: Annotated[str, typer.Option(help=_MODES)] = "AUTO",
+    diamond_consistency: Annotated[str | None, typer.Option(help=_CONSISTENCY)] = None,
     no_initialize: Annotated[
         bool, typer.Option("--no-initialize", help="Leave it empty until its first refresh.")
     ] = False,
@@ -44,6 +46,7 @@ def create(
         schedule,
         mode,
         not no_initialize,
+        diamond_consistency=diamond_consistency,
         or_replace=or_replace,
         if_not_exists=if_not_exists,
     )
@@ -61,9 +64,15 @@ def alter(
     schedule: Annotated[str | None, typer.Option(help=_SCHEDULES)] = None,
     mode: Annotated[str | None, typer.Option(help=_MODES)] = None,
     status: Annotated[str | None, typer.Option(help="ACTIVE or SUSPENDED.")] = None,
+    diamond_consistency: Annotated[str | None, typer.Option(help=_CONSISTENCY)] = None,
 ) -> Answer:
-    """Change the schedule, refresh mode or status."""
-    asked = {"schedule": schedule, "refresh_mode": mode, "status": status}
+    """Change the schedule, refresh mode, status or consistency."""
+    asked = {
+        "schedule": schedule,
+        "refresh_mode": mode,
+        "status": status,
+        "diamond_consistency": diamond_consistency,
+    }
     changes = {key: value for key, value in asked.items() if value is not None}
     trickle.alter_stream_table(name, **changes)
     listed = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in changes.items())

@@ -20,6 +20,7 @@ _SPELLING = (
     (r"\bif_not_exists=True", "--if-not-exists"),
     (r"\binitialize=False", "--no-initialize"),
     (r"\brefresh_mode\b", "--mode"),
+    (r"\bdiamond_consistency\b", "--diamond-consistency"),
     (r"\bGive schedule, (.*) or status\b", r"Give --schedule, \1 or --status"),
 )
 """Hints name the options of Python; here are those of the shell."""

@@ -58,17 +58,6 @@ def graph(trickle: "Trickle") -> Answer:
     return Answer(found, _forest(found) if found else _NONE_YET)
 
 
-@command()
-def diamonds(trickle: "Trickle") -> Answer:
-    """Show stream tables that part from a common source and meet again."""
-    found = records(trickle.diamond_groups())
-    titles = ("Group", "Stream tables", "Meet in", "Made from")
-    drawn = table(titles, [[r["group"], r["members"], r["ends"], r["sources"]] for r in found])
-    return Answer(
-        found, drawn if found else "No diamonds: every stream table reaches its sources along one path."
-    )
-
-
 @command(working="Looking for versions that belong together…")
 def snapshot(
     trickle: "Trickle",

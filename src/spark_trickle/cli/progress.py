@@ -21,6 +21,20 @@ class Spinner:
         self._first = first
         self._stack = ExitStack()
         self._status: Status | None = None
+        self._console: Console | None = None
+
+    def say(self, line: str) -> None:
+        """A line that stays, above the spinner if it turns."""
+        if self._console is not None:
+            self._console.print(line, soft_wrap=True)
+        else:
+            sys.stderr.write(f"{line}\n")
+            sys.stderr.flush()
+
+    def show(self, doing: str) -> None:
+        """What the spinner says from now on."""
+        self._doing = doing
+        self.step("")
 
     def step(self, _name: str) -> None:
         """The first step of a verb means that Spark is there."""
@@ -31,14 +45,14 @@ class Spinner:
         if self._doing and sys.stderr.isatty():
             # Spark's start points descriptor 2 at a log file; a copy of it stays the terminal.
             terminal = self._stack.enter_context(os.fdopen(os.dup(sys.stderr.fileno()), "w"))
-            console = Console(file=terminal, markup=False, highlight=False)
-            self._status = self._stack.enter_context(console.status(self._first))
+            self._console = Console(file=terminal, markup=False, highlight=False)
+            self._status = self._stack.enter_context(self._console.status(self._first))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._status = None
+        self._status = self._console = None
         self._stack.close()
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 
 import networkx as nx
-
-from spark_trickle.errors import DefinitionError
 
 
 class Dependencies:
@@ -27,7 +26,7 @@ class Dependencies:
     def upstream(self, name: str) -> list[str]:
         """The stream tables a stream table is made from, directly or not, each after those it reads."""
         above = nx.ancestors(self._graph, name) & self._stream_tables
-        return [table for table in self._order() if table in above]
+        return [table for table in self._order if table in above]
 
     def bases(self, name: str) -> list[str]:
         """The base tables below a stream table."""
@@ -51,24 +50,29 @@ class Dependencies:
     def downstream(self, name: str) -> list[str]:
         """Every stream table that would notice a change, each after those it reads."""
         below = nx.descendants(self._graph, name) if name in self._graph else set()
-        return [table for table in self._order() if table in below]
+        return [table for table in self._order if table in below]
 
     def order(self) -> list[str]:
         """Every stream table, each after those it reads."""
-        return [table for table in self._order() if table in self._stream_tables]
+        return [table for table in self._order if table in self._stream_tables]
 
-    def check_acyclic(self) -> None:
-        """Refuse a cycle, showing its path."""
+    def cycles(self) -> list[frozenset[str]]:
+        """The largest groups of stream tables that read each other in a circle."""
+        found = [frozenset(group) for group in nx.strongly_connected_components(self._graph)]
+        return sorted((group for group in found if len(group) > 1), key=min)
+
+    def path_of_cycle(self) -> list[str]:
+        """The tables of a circle in the order in which they are read, the first one again at the end; or nothing."""
         try:
             cycle = nx.find_cycle(self._graph)
         except nx.NetworkXNoCycle:
-            return
-        path = " → ".join([cycle[0][0], *(edge[1] for edge in cycle)])
-        raise DefinitionError(
-            f"The stream tables would read each other in a circle: {path}.",
-            hint="Remove one of these references from its query.",
-            code="CYCLE",
-        )
+            return []
+        return [cycle[0][0], *(edge[1] for edge in cycle)]
 
+    @cached_property
     def _order(self) -> list[str]:
-        return list(nx.lexicographical_topological_sort(self._graph))
+        """Sources first; tables that read each other in a circle stand side by side."""
+        condensed = nx.condensation(self._graph)
+        members = {node: sorted(condensed.nodes[node]["members"]) for node in condensed}
+        order = nx.lexicographical_topological_sort(condensed, key=lambda node: members[node][0])
+        return [table for node in order for table in members[node]]

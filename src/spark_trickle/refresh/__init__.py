@@ -2,16 +2,26 @@
 
 runtime.py      what a refresh works with
 definitions.py  a stream table's definition, understood once per process and rechecked cheaply
+pins.py         the base versions a run of refreshes agrees on
+vector.py       which version of every direct source a refresh reads
 interval.py     measure: from the old frontier to the new one
 results.py      what the verbs give back
 choose.py       decide: a pure function of facts
 compute.py      the rows to change
+described.py    the definition, told by the table itself
 recover.py      what a killed process left behind
+doctor.py       what is wrong, and a catalog rebuilt from the tables
+retention.py    versions of sources that are needed and may soon be gone
+skip.py         refreshes that have nothing to do
 run.py          one refresh, start to end
 attempt.py      one refresh on its way, and the time of its steps
 write.py        carry out the decision, or the next safer one
 remember.py     what the catalog keeps of a refresh
 graph.py        who reads what, as the catalog has it
+units.py        stream tables refreshed together or not at all
+restore.py      a stream table taken back to what it was
+cycle.py        stream tables that read each other in a circle
+fixpoint.py     queries evaluated until nothing is new
 upstream.py     a stream table and everything it is made from, at one set of base versions
 preview.py      the decision the next refresh would take
 verify.py       the table against its query, now or at any past refresh

@@ -11,6 +11,7 @@ class Action(StrEnum):
     DIFFERENTIAL = "DIFFERENTIAL"
     FULL = "FULL"
     REINITIALIZE = "REINITIALIZE"
+    RESTORE = "RESTORE"
     SKIP = "SKIP"
 
 

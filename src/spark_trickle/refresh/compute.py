@@ -124,6 +124,10 @@ class Computation:
         """What the whole answer and the stored table do not share, as a change of the table."""
         return self._against(self.query(), self._stored(stored))
 
+    def against(self, rows: DataFrame, stored: Snapshot) -> DataFrame | None:
+        """What other rows and the stored table do not share, as a change of the table."""
+        return self._against(rows, self._stored(stored))
+
     def _by_weight(self, maintenance: ByWeight) -> DataFrame | None:
         plan = Pruner(self._changed).node(maintenance.change)
         change = self._builder.change(plan) if plan is not None else None

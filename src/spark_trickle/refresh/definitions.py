@@ -20,6 +20,8 @@ from spark_trickle.names import shown
 from spark_trickle.refresh.functions import call
 from spark_trickle.storage.tables import DeltaTables
 
+CIRCULAR = "trickle.circular"
+"""Among the settings of a definition: it is a member of a cycle, and means the set of its rows."""
 _NOT_FOUND = "TABLE_OR_VIEW_NOT_FOUND"
 _MOST_KEPT = 10_000
 
@@ -105,6 +107,8 @@ class Definitions:
 
     def _understand(self, wording: _Wording) -> Prepared:
         planner, plan = self._analyzed(wording)
+        if CIRCULAR in dict(wording.settings):
+            plan = planner.distinct(plan)
         prepared = Prepared(planner, define(planner, plan, policy_in(dict(wording.settings))))
         views = tuple(sorted(view_texts(planner, plan).items()))
         self._kept.pop(wording, None)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 
-from spark_trickle.catalog import Dependency, StreamTable
+from spark_trickle.catalog import StreamTable
 from spark_trickle.catalyst.definition import Definition
 from spark_trickle.errors import RefreshError
-from spark_trickle.frontier import Frontier, SourceVersion
+from spark_trickle.frontier import Frontier
 from spark_trickle.names import shown
 from spark_trickle.refresh.choose import Facts, SourceChange
+from spark_trickle.refresh.pins import Pins
 from spark_trickle.refresh.runtime import Runtime
+from spark_trickle.refresh.vector import choose_inputs
 from spark_trickle.storage.changes import changed_bytes
 from spark_trickle.storage.commits import commits_after
 from spark_trickle.storage.tables import Snapshot, VersionUnavailable
@@ -34,22 +35,6 @@ class Interval:
     new_snapshots: Mapping[str, Snapshot] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Pins:
-    """What a whole run of refreshes agrees on: the version of every base table, and the time."""
-
-    bases: Mapping[str, SourceVersion]
-    at: datetime
-
-
-def pin_bases(dependencies: list[Dependency], runtime: Runtime) -> Pins:
-    """The newest version of every base table, and the time now."""
-    at = runtime.clock()  # first: whatever was committed by then is in the versions found
-    places = {d.source_name: d.location for d in dependencies if d.source_kind == "delta"}
-    newest = {name: runtime.tables.latest(location) for name, location in sorted(places.items())}
-    return Pins(newest, at)
-
-
 def measure_interval(
     table: StreamTable,
     definition: Definition,
@@ -58,7 +43,7 @@ def measure_interval(
     runtime: Runtime,
 ) -> Interval:
     """From the table's frontier to the pinned versions."""
-    new, mixed = _new_frontier(table, definition, pins, upstream)
+    new, mixed = choose_inputs(table, definition, pins, upstream, runtime)
     old = table.frontier
     if definition.uses_time:
         last = old.data_timestamp if old else None
@@ -119,36 +104,6 @@ def check_agreement(table: StreamTable, interval: Interval) -> None:
             hint="A stream table above it is suspended or failed; resume and refresh it first.",
             code="VERSIONS_DISAGREE",
         )
-
-
-def _new_frontier(
-    table: StreamTable, definition: Definition, pins: Pins, upstream: Mapping[str, StreamTable]
-) -> tuple[Frontier, str]:
-    """What the refresh would have read, and which base versions do not agree, if any."""
-    inputs: dict[str, SourceVersion] = {}
-    paths: list[Mapping[str, SourceVersion]] = []
-    for name in definition.sources:
-        source = upstream.get(name)
-        if source is None:
-            inputs[name] = pins.bases[name]
-            paths.append({name: pins.bases[name]})
-        elif source.frontier is None or source.table_version is None:
-            raise RefreshError(
-                f"`{shown(name)}` has not been filled yet, so `{shown(table.name)}` cannot read it.",
-                hint=f"Refresh `{shown(name)}` first.",
-                code="UPSTREAM_NOT_READY",
-            )
-        else:
-            inputs[name] = SourceVersion(source.table_id, source.table_version)
-            paths.append(source.frontier.bases)
-    bases: dict[str, SourceVersion] = {}
-    disagreement = ""
-    for path in paths:
-        for name, version in path.items():
-            known = bases.setdefault(name, version)
-            if known != version:
-                disagreement = f"versions {known.version} and {version.version} of `{shown(name)}`"
-    return Frontier(inputs, bases), disagreement
 
 
 def _has_data(name: str, old: Frontier, new: Frontier, definition: Definition, runtime: Runtime) -> bool:

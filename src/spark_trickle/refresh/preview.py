@@ -6,7 +6,8 @@ from spark_trickle.catalog import StreamTable
 from spark_trickle.catalyst.definition import Definition
 from spark_trickle.refresh.choose import Decision, choose_action
 from spark_trickle.refresh.definitions import Prepared
-from spark_trickle.refresh.interval import facts_of, measure_interval, pin_bases
+from spark_trickle.refresh.interval import facts_of, measure_interval
+from spark_trickle.refresh.pins import pin_bases
 from spark_trickle.refresh.recover import look
 from spark_trickle.refresh.runtime import Runtime
 

@@ -26,7 +26,12 @@ def find(name: str, runtime: Runtime) -> StreamTable:
 
 
 def remember(
-    attempt: Attempt, decision: Decision, written: Written | None, refresh_id: int, at: datetime
+    attempt: Attempt,
+    decision: Decision,
+    written: Written | None,
+    refresh_id: int,
+    at: datetime,
+    iterations: int = 0,
 ) -> StreamTable:
     """Record what was done: the table's new frontier, what it reads, and a row of its history."""
     table, prepared, interval, runtime = attempt.table, attempt.prepared, attempt.interval, attempt.runtime
@@ -64,6 +69,7 @@ def remember(
             version=updated.table_version,
             frontier=interval.new,
             durations=dict(attempt.steps.seconds),
+            iterations=iterations,
         )
     return updated
 

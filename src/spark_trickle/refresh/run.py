@@ -11,11 +11,14 @@ from spark_trickle.errors import RefreshError, TrickleError
 from spark_trickle.names import shown
 from spark_trickle.refresh.attempt import Attempt, Steps
 from spark_trickle.refresh.choose import Action, Decision, choose_action
-from spark_trickle.refresh.interval import Pins, check_agreement, facts_of, measure_interval
+from spark_trickle.refresh.described import keep_described
+from spark_trickle.refresh.interval import check_agreement, facts_of, measure_interval
+from spark_trickle.refresh.pins import Pins
 from spark_trickle.refresh.recover import recover
 from spark_trickle.refresh.remember import find, remember, remember_failure
 from spark_trickle.refresh.results import RefreshResult
 from spark_trickle.refresh.runtime import Runtime, lease_on, owner_name
+from spark_trickle.refresh.skip import reached_meanwhile, skipped
 from spark_trickle.refresh.write import carry_out
 
 
@@ -34,21 +37,10 @@ def refresh_table(
     start = time.monotonic()
     with lease_on(runtime, table.id) as holder:
         if holder is not None:
-            reason = f"it is being refreshed by {holder.rsplit(':', 2)[0]}"
-            with runtime.catalog.begin() as catalog:
-                row = catalog.refreshes.start(table.id, table.sequence, owner_name())
-                catalog.refreshes.finish(row.id, status="SKIPPED", action="SKIP", reason=reason)
-            seconds = time.monotonic() - start
-            return RefreshResult(
-                shown(name), Action.SKIP, reason, 0, 0, table.table_version, table.frontier, seconds
-            )
+            return skipped(table, holder, start, runtime)
         table = find(name, runtime)
         if unless_reached and table.data_timestamp and table.data_timestamp >= unless_reached:
-            reason = "another process has refreshed it meanwhile"
-            seconds = time.monotonic() - start
-            return RefreshResult(
-                shown(name), Action.NO_DATA, reason, 0, 0, table.table_version, table.frontier, seconds
-            )
+            return reached_meanwhile(table, start)
         return _refresh(table, pins, upstream, runtime)
 
 
@@ -59,6 +51,7 @@ def _refresh(
     runtime.on_step("recover")
     state = recover(table, runtime)
     table = state.table
+    keep_described(table, runtime)
     with runtime.catalog.begin() as catalog:
         row = catalog.refreshes.start(table.id, table.sequence + 1, owner_name())
     steps = Steps(runtime)

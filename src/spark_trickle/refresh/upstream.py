@@ -2,75 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-
 from spark_trickle.catalog import StreamTable
 from spark_trickle.errors import RefreshError, StateError, TrickleError
+from spark_trickle.graph.units import Unit, in_order
 from spark_trickle.names import shown
 from spark_trickle.refresh.choose import Action
 from spark_trickle.refresh.graph import read_graph
-from spark_trickle.refresh.interval import Pins, pin_bases
+from spark_trickle.refresh.pins import is_suspended, pin_bases
 from spark_trickle.refresh.remember import record_failure
 from spark_trickle.refresh.results import RefreshResult
-from spark_trickle.refresh.run import refresh_table
 from spark_trickle.refresh.runtime import Runtime
+from spark_trickle.refresh.units import Terms, UnitFailed, refresh_unit, units_in
 
 
-def _stays(table: StreamTable) -> bool:
-    return table.status == "SUSPENDED"
+def refresh_with_upstream(name: str, runtime: Runtime) -> RefreshResult:
+    """Refresh what the stream table reads, upstream first, then the table itself, whose result is given.
 
-
-def refresh_with_upstream(name: str, runtime: Runtime) -> list[RefreshResult]:
-    """Refresh what the stream table reads, upstream first, then the table itself: the last result is its own.
-
-    All read the same version of every base table, so the answer is the query's answer at one instant.
+    All read the same version of every base table, so the answer is the query's answer at one instant. What is
+    refreshed together with one of them is refreshed, too.
     """
     graph = read_graph(runtime.catalog)
     tables = graph.tables
-    order = [*graph.dependencies.upstream(name), name]
-    needed = [row for row in graph.rows if row.stream_table_id in {tables[n].id for n in order}]
+    order = in_order(graph.dependencies, [name], units_in(graph))
+    ids = {tables[n].id for unit in order for n in unit.members}
     try:
-        pins = pin_bases(needed, runtime)
+        terms = Terms(pin_bases([row for row in graph.rows if row.stream_table_id in ids], runtime))
     except TrickleError as error:
         record_failure(tables[name], error, runtime)
         raise
-    results: list[RefreshResult] = []
-    for table in order:
-        if table != name and tables[table].status == "SUSPENDED":
+    own: RefreshResult | None = None
+    for unit in order:
+        suspended = [n for n in unit.members if is_suspended(tables[n])]
+        if suspended and len(unit.members) == 1 and name not in unit.members:
             continue
+        if suspended and name not in suspended:
+            raise _suspended(tables[name], suspended[0])
         try:
-            now = read_graph(runtime.catalog)
-            result = refresh_table(table, settled(pins, now.upstream(table)), now.tables, runtime)
-        except TrickleError as error:
-            if table == name:
-                raise
-            raise RefreshError(
-                f"`{shown(name)}` was not refreshed because `{shown(table)}`, which it reads, failed: {error.message}",
-                hint=error.hint,
-                code=error.code,
-            ) from error
-        if result.action is Action.SKIP and table != name:
-            raise StateError(
-                f"`{shown(name)}` was not refreshed: `{shown(table)}`, which it reads, is skipped because {result.reason}.",
-                hint="Try again when that refresh has ended.",
-                code="UPSTREAM_BUSY",
-            )
-        results.append(result)
-    return results
+            results = refresh_unit(unit, terms, runtime)
+        except UnitFailed as failed:
+            if failed.name == name:
+                raise failed.error from failed.error.__cause__
+            raise _not_refreshed(name, failed, unit) from failed.error
+        for result in results:
+            if result.name == shown(name):
+                own = result
+            elif result.action is Action.SKIP:
+                raise StateError(
+                    f"`{shown(name)}` was not refreshed: `{result.name}`, which it reads, is skipped because {result.reason}.",
+                    hint="Try again when that refresh has ended.",
+                    code="UPSTREAM_BUSY",
+                )
+    assert own is not None  # noqa: S101 - the table is in its own order
+    return own
 
 
-def settled(
-    pins: Pins, upstream: Iterable[StreamTable], fixed: Callable[[StreamTable], bool] = _stays
-) -> Pins:
-    """The pinned versions, made to agree with what the stream tables above have read.
+def _not_refreshed(name: str, failed: UnitFailed, unit: Unit) -> TrickleError:
+    bond = "belongs to the same group" if name in unit.members else "is read by it"
+    return RefreshError(
+        f"`{shown(name)}` was not refreshed because `{shown(failed.name)}`, which {bond}, failed: {failed.error.message}",
+        hint=failed.error.hint,
+        code=failed.error.code,
+    )
 
-    Never back: one of them may have taken in a newer version meanwhile. And a table that is not going to be
-    refreshed, because it is suspended, decides for all that is read beside it.
-    """
-    bases = dict(pins.bases)
-    for table in sorted(upstream, key=fixed):
-        for name, version in (table.frontier.bases if table.frontier else {}).items():
-            pinned = bases.get(name)
-            if pinned and pinned.table_id == version.table_id:
-                bases[name] = version if fixed(table) else max(pinned, version, key=lambda v: v.version)
-    return Pins(bases, pins.at)
+
+def _suspended(table: StreamTable, other: str) -> StateError:
+    return StateError(
+        f"`{shown(table.name)}` was not refreshed: `{shown(other)}`, which is refreshed together with it or with what it reads, is suspended.",
+        hint=f"Resume it: trickle.resume('{shown(other)}').",
+        code="SUSPENDED",
+    )

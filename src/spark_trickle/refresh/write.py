@@ -5,18 +5,21 @@ from __future__ import annotations
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from spark_trickle.catalog import StreamTable
 from spark_trickle.catalyst.spark_errors import condition_of, is_data_error, sentence_of
 from spark_trickle.errors import IntegrityError
 from spark_trickle.names import parse_name
 from spark_trickle.refresh.attempt import Attempt
 from spark_trickle.refresh.choose import Action, Decision
 from spark_trickle.refresh.compute import Computation, Moment, layout_of
+from spark_trickle.refresh.described import properties_of
 from spark_trickle.refresh.recursion import NotConverged
 from spark_trickle.storage.apply import Written, add_change, overwrite
 from spark_trickle.storage.commits import Stamp
 from spark_trickle.storage.locks import write_lock
 from spark_trickle.storage.warehouse import create_table
 
+_MEMORY = ("UNABLE_TO_ACQUIRE_MEMORY", "NOT_ENOUGH_MEMORY_TO_BUILD_AND_BROADCAST_TABLE")
 _GONE = ("FAILED_READ_FILE.FILE_NOT_EXIST", "DELTA_FILE_NOT_FOUND", "DELTA_CHANGE_DATA_FILE_NOT_FOUND")
 
 
@@ -32,7 +35,7 @@ def carry_out(attempt: Attempt, decision: Decision) -> tuple[Decision, Written |
         except NotConverged as error:
             decision = Decision(Action.FULL, f"{error}; {decision.reason}")
         except (PySparkException, Py4JError) as error:
-            decision = _safer(decision, error)
+            decision = _safer(attempt.table, decision, error)
     if decision.action is Action.FULL and attempt.table.frontier and _has_dependents(attempt):
         return decision, _write_change(attempt, decision)
     return decision, _write_all(attempt, decision)
@@ -52,9 +55,12 @@ def _write_differentially(attempt: Attempt, decision: Decision) -> tuple[Decisio
     return decision, _write_change(attempt, decision, careful=True)
 
 
-def _safer(decision: Decision, error: BaseException) -> Decision:
+def _safer(table: StreamTable, decision: Decision, error: BaseException) -> Decision:
     """What to do when a differential evaluation fails: the full query may well succeed."""
     condition = condition_of(error)
+    if condition in _MEMORY and table.refresh_mode == "AUTO":
+        why = f"the change needs more memory than there is ({condition}); {decision.reason}"
+        return Decision(Action.FULL, why)
     if condition.startswith(_GONE):
         return Decision(Action.REINITIALIZE, f"files of the version read last are gone: {sentence_of(error)}")
     if is_data_error(error):
@@ -85,7 +91,7 @@ def _write_all(attempt: Attempt, decision: Decision) -> Written:
     table, prepared, steps, runtime = attempt.table, attempt.prepared, attempt.steps, attempt.runtime
     if not runtime.tables.exists(table.location):
         layout = layout_of(prepared.definition)
-        location = create_table(runtime.spark, parse_name(table.name), layout)
+        location = create_table(runtime.spark, parse_name(table.name), layout, properties_of(table))
         with runtime.catalog.begin() as catalog:
             table = catalog.stream_tables.update(table.id, location=location, table_version=None)
     _, new = _ends(attempt)

@@ -7,52 +7,54 @@ so any number of daemons may share one: each works on what the others have not b
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
 
 from spark_trickle.catalog import StreamTable
 from spark_trickle.errors import TrickleError
+from spark_trickle.graph.units import Unit
 from spark_trickle.refresh.choose import Action
 from spark_trickle.refresh.graph import read_graph
-from spark_trickle.refresh.interval import Pins
+from spark_trickle.refresh.pins import Pins, is_suspended
 from spark_trickle.refresh.remember import record_failure
-from spark_trickle.refresh.results import RefreshResult
-from spark_trickle.refresh.run import refresh_table
+from spark_trickle.refresh.retention import Risk, risks
 from spark_trickle.refresh.runtime import Runtime
-from spark_trickle.refresh.upstream import settled
+from spark_trickle.refresh.units import Terms, UnitFailed, refresh_unit, units_in
 from spark_trickle.scheduler.due import Job, due
+from spark_trickle.scheduler.events import Event, Webhook
+from spark_trickle.scheduler.overview import Overview, Progress, next_due
 from spark_trickle.scheduler.retry import Retry, is_transient
 from spark_trickle.scheduler.schedules import Manual, parse_schedule
+from spark_trickle.scheduler.staleness import stale_tables
 from spark_trickle.scheduler.world import World, look_around
 
 _MOST_WORKERS = 64
 _EPOCHS_KEPT = timedelta(days=1)
+_LOOK_EVERY = timedelta(minutes=10)
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
-    """Something that people and alerts may want to know."""
-
-    kind: Literal["started", "refreshed", "skipped", "failed", "suspended"]
-    name: str
-    at: datetime
-    result: RefreshResult | None = None
-    error: TrickleError | None = None
-
-
-def _nobody(_event: Event) -> None:
+def _nobody(_about: object) -> None:
     """The default listener."""
 
 
 class Daemon:
     """Keeps the stream tables of a catalog as fresh as their schedules ask."""
 
-    def __init__(self, runtime: Runtime, on_event: Callable[[Event], None] = _nobody) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        on_event: Callable[[Event], None] = _nobody,
+        on_tick: Callable[[Overview], None] = _nobody,
+    ) -> None:
         self._runtime = runtime
-        self._tell = on_event
+        self._on_event = on_event
+        self._on_tick = on_tick
+        self._progress = Progress()
+        self._webhook: Webhook | None = None
+        self._stale: set[str] = set()
+        self._risks: set[Risk] = set()
+        self._looked_at: datetime | None = None
         self._guard = threading.RLock()
         self._pool = ThreadPoolExecutor(_MOST_WORKERS, thread_name_prefix="refresh")
         self._pins: dict[datetime, Pins] = {}
@@ -61,29 +63,73 @@ class Daemon:
 
     def run(self, stop: threading.Event) -> None:
         """Tick until told to stop; then finish what has begun."""
+        told = self._runtime.on_step
+
+        def on_step(step: str) -> None:
+            self._progress.step(step)
+            told(step)
+
+        self._runtime.on_step = on_step
+        url = self._runtime.settings.alert_webhook
+        self._webhook = Webhook(url) if url else None
         try:
             while not stop.is_set():
                 self.tick()
                 stop.wait(self._runtime.settings.scheduler_interval_ms / 1000)
         finally:
             self.finish()
+            self._runtime.on_step = told
+            if self._webhook:
+                self._webhook.close()
 
     def tick(self) -> None:
         """Queue what is due and start what is ready."""
         with self._guard:
-            busy = {*self.waiting, *self.running}
+            busy = self._at_work()
         world = look_around(self._runtime, busy)
-        jobs = due(world.states, world.now, self._retry)
+        jobs = due(world.states, world.now, self._retry, list(world.units))
         ready = self._with_pins(jobs, world)
         with self._guard:
             self.waiting.update((job.name, job) for job in ready)
         self._start_ready()
+        self._warn_of_stale(world)
+        self._warn_of_retention(world)
+        self._on_tick(self._overview(world))
 
     def finish(self) -> None:
         """Wait for what is running; what only waits is left to the next daemon."""
         with self._guard:
             self.waiting.clear()
         self._pool.shutdown(wait=True)
+
+    def _tell(self, event: Event) -> None:
+        self._on_event(event)
+        if self._webhook and event.alert:
+            self._webhook.send(event.alert)
+
+    def _overview(self, world: World) -> Overview:
+        with self._guard:
+            waiting = sorted(self.waiting.values(), key=lambda job: job.deadline)
+        names = tuple(job.name for job in waiting)
+        return Overview(self._progress.running(), names, *next_due(world.states, world.now))
+
+    def _warn_of_stale(self, world: World) -> None:
+        """Once for every time that a table becomes stale."""
+        stale = stale_tables(world.states, world.now)
+        for name in stale.keys() - self._stale:
+            message = f"It is {stale[name]} old, more than twice what its schedule `{world.tables[name].schedule}` allows."
+            self._tell(Event("stale", name, world.now, message=message))
+        self._stale = set(stale)
+
+    def _warn_of_retention(self, world: World) -> None:
+        """Now and then, and once for every version that is at risk."""
+        if self._looked_at is not None and world.now - self._looked_at < _LOOK_EVERY:
+            return
+        self._looked_at = world.now
+        found = set(risks(read_graph(self._runtime.catalog), world.now, self._runtime))
+        for risk in found - self._risks:
+            self._tell(Event("retention", risk.name, world.now, message=risk.message))
+        self._risks = found
 
     @property
     def _retry(self) -> Retry:
@@ -93,18 +139,18 @@ class Daemon:
         """The jobs whose base versions are known; a source that cannot be looked at fails those that need it."""
         fine, spoilt = [], set[str]()
         for job in jobs:
-            error = world.problem_of(job.name)
+            error = world.problem_of(job.tables)
             if error is not None:
-                spoilt.add(job.name)
+                spoilt.update(job.tables)
                 self._failed(world.tables[job.name], job, error, recorded=False)
             elif job.after & spoilt:
-                spoilt.add(job.name)
+                spoilt.update(job.tables)
             else:
                 fine.append(job)
         with self._runtime.catalog.begin() as catalog:
             for at in {job.at for job in fine}:
-                bases = {name for job in fine if job.at == at for name in world.bases[job.name]}
-                newest = {name: world.newest[name] for name in bases}
+                bases = {b for job in fine if job.at == at for name in job.tables for b in world.bases[name]}
+                newest = {base: world.newest[base] for base in bases}
                 known = self._pins[at].bases if at in self._pins else {}
                 self._pins[at] = Pins({**known, **catalog.epochs.resolve(at, newest)}, at)
             catalog.epochs.forget_before(world.now - _EPOCHS_KEPT)
@@ -117,68 +163,69 @@ class Daemon:
             for job in sorted(self.waiting.values(), key=lambda job: job.deadline):
                 if len(self.running) >= self._runtime.settings.max_concurrent_refreshes:
                     return
-                if job.after & (self.waiting.keys() | self.running.keys()):
+                if job.after & self._at_work():
                     continue
                 del self.waiting[job.name]
                 self.running[job.name] = job
                 self._pool.submit(self._work, job)
 
+    def _at_work(self) -> set[str]:
+        """The tables that are being refreshed or wait for it. To be called with the guard held."""
+        return {name for job in (*self.waiting.values(), *self.running.values()) for name in job.tables}
+
     def _work(self, job: Job) -> None:
         failed = False
+        self._progress.begin(job.name)
         try:
             failed = not self._refresh(job)
         finally:
+            self._progress.end()
             with self._guard:
                 self.running.pop(job.name, None)
                 if failed:
-                    self._give_up_on_readers(job.name)
+                    self._give_up_on_readers(job)
             self._start_ready()
 
-    def _give_up_on_readers(self, name: str) -> None:
+    def _give_up_on_readers(self, failed: Job) -> None:
         """What waits for a table that failed is planned anew, with what there is."""
-        for reader in [job.name for job in self.waiting.values() if name in job.after]:
-            del self.waiting[reader]
-            self._give_up_on_readers(reader)
+        for reader in [job for job in self.waiting.values() if job.after.intersection(failed.tables)]:
+            if self.waiting.pop(reader.name, None):
+                self._give_up_on_readers(reader)
 
     def _refresh(self, job: Job) -> bool:
-        """Refresh one table; False when it failed."""
+        """Refresh one table, or what is refreshed together; False when it failed."""
         runtime = self._runtime
         # Every table has a pool of its own, so that a long refresh does not starve a short one.
         runtime.spark.sparkContext.setLocalProperty("spark.scheduler.pool", job.name)
         graph = read_graph(runtime.catalog)
-        tables = graph.tables
-        if job.name not in tables:
-            return True
+        unit = next((u for u in units_in(graph) if u.members == job.tables), None) or Unit((job.name,))
+        if (job.together and len(unit.members) == 1) or any(name not in graph.tables for name in job.tables):
+            return True  # dropped or redefined meanwhile: the next tick knows better
         self._tell(Event("started", job.name, job.at))
         try:
-            pins = settled(self._pins[job.at], graph.upstream(job.name), _stays)
-            result = refresh_table(job.name, pins, tables, runtime, unless_reached=job.at)
-        except TrickleError as error:
-            self._failed(tables[job.name], job, error)
+            results = refresh_unit(unit, Terms(self._pins[job.at], _stays, job.at), runtime)
+        except UnitFailed as failed:
+            self._failed(graph.tables[failed.name], job, failed.error)
             return False
-        self._tell(
-            Event("skipped" if result.action is Action.SKIP else "refreshed", job.name, job.at, result)
-        )
-        return result.action is not Action.SKIP
+        done = True
+        for name, result in zip(unit.members, results, strict=False):
+            skipped = result.action is Action.SKIP
+            self._tell(Event("skipped" if skipped else "refreshed", name, job.at, result))
+            done = done and not skipped
+        return done
 
     def _failed(self, table: StreamTable, job: Job, error: TrickleError, *, recorded: bool = True) -> None:
         if not recorded:
             record_failure(table, error, self._runtime)
-        self._tell(Event("failed", job.name, job.at, error=error))
+        self._tell(Event("failed", table.name, job.at, error=error))
         with self._runtime.catalog.begin() as catalog:
             row = catalog.stream_tables.get_by_id(table.id)
             if row is None or is_transient(error.code) or not self._retry.gives_up(row.consecutive_errors):
                 return
             catalog.stream_tables.update(row.id, status="SUSPENDED")
-        self._tell(Event("suspended", job.name, job.at, error=error))
+        self._tell(Event("suspended", table.name, job.at, error=error))
 
 
 def _stays(table: StreamTable) -> bool:
     """The daemon does not refresh it, whoever reads it."""
-    return table.status == "SUSPENDED" or isinstance(parse_schedule(table.schedule), Manual)
-
-
-def overview(daemon: Daemon) -> Mapping[str, list[str]]:
-    """What is being refreshed and what waits for its turn, most urgent first."""
-    waiting = sorted(daemon.waiting.values(), key=lambda job: job.deadline)
-    return {"running": sorted(daemon.running), "waiting": [job.name for job in waiting]}
+    return is_suspended(table) or isinstance(parse_schedule(table.schedule), Manual)

@@ -8,7 +8,7 @@ new work, so nothing starves.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -56,29 +56,74 @@ class Job:
     at: datetime
     deadline: datetime
     after: frozenset[str] = frozenset()
+    together: tuple[str, ...] = ()
+    """The members of the unit it stands for, if it is more than one table."""
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        return self.together or (self.name,)
 
 
-def due(tables: Sequence[TableState], now: datetime, retry: Retry) -> list[Job]:
-    """The refreshes to start or queue now, most urgent first. `tables` stand in an order in which sources come first."""
-    jobs: dict[str, Job] = {}
+def due(
+    tables: Sequence[TableState], now: datetime, retry: Retry, units: Sequence[tuple[str, ...]] = ()
+) -> list[Job]:
+    """The refreshes to start or queue now, most urgent first. `tables` stand in an order in which sources come first.
+
+    `units` are refreshed together: if one member is due all are, and if one cannot be refreshed none is.
+    """
     blocked = _blocked(tables, now, retry)
+    blocked |= {t.name for t in tables if not t.active}
+    blocked |= {name for unit in units if blocked.intersection(unit) for name in unit}
     state = {t.name: t for t in tables}
+    wishes = {t.name: job for t in tables if t.name not in blocked and (job := _own_job(t, now)) is not None}
+    jobs: dict[str, Job] = {}
+    while wishes != jobs:
+        jobs = wishes
+        wishes = _passed_on(tables, state, blocked, jobs)
+        for unit in units:
+            wishes = _shared(unit, wishes)
+        if not units:
+            break
+    return sorted(_linked(wishes, state, units), key=lambda job: job.deadline)
+
+
+def _passed_on(
+    tables: Sequence[TableState], state: Mapping[str, TableState], blocked: Set[str], jobs: Mapping[str, Job]
+) -> dict[str, Job]:
+    """What a table needs, its sources need first."""
+    wishes = dict(jobs)
     for table in reversed(tables):
-        if table.name in blocked or not table.active:
-            jobs.pop(table.name, None)
+        job = wishes.get(table.name)
+        if job is None or table.name in blocked:
+            wishes.pop(table.name, None)
             continue
-        own = _own_job(table, now)
-        job = _earlier(own, jobs.get(table.name))
-        if job is None:
-            continue
-        jobs[table.name] = job
         for source in table.reads:
             if _behind(state[source], job.at) and not isinstance(state[source].schedule, Manual):
                 wanted = Job(source, job.at, job.deadline)
-                jobs[source] = _earlier(wanted, jobs.get(source)) or wanted
-    ordered = [jobs[t.name] for t in tables if t.name in jobs]
-    linked = [replace(job, after=_after(state[job.name], jobs)) for job in ordered]
-    return sorted(linked, key=lambda job: job.deadline)
+                wishes[source] = _earlier(wanted, wishes.get(source)) or wanted
+    return {name: job for name, job in wishes.items() if name not in blocked}
+
+
+def _shared(unit: tuple[str, ...], wishes: dict[str, Job]) -> dict[str, Job]:
+    """What one member of a unit needs, all do."""
+    own = [wishes[name] for name in unit if name in wishes]
+    if not own:
+        return wishes
+    at, deadline = max(job.at for job in own), min(job.deadline for job in own)
+    return wishes | {name: Job(name, at, deadline) for name in unit}
+
+
+def _linked(
+    jobs: Mapping[str, Job], state: Mapping[str, TableState], units: Sequence[tuple[str, ...]]
+) -> Iterator[Job]:
+    """Every job with those that come before it; a unit is one job."""
+    together = {name: unit for unit in units for name in unit}
+    for name, job in ((name, jobs[name]) for name in state if name in jobs):
+        members = together.get(name, (name,))
+        if name == members[0]:
+            before = {source for member in members for source in state[member].reads if source in jobs}
+            unit = members if len(members) > 1 else ()
+            yield replace(job, after=frozenset(before - set(members)), together=unit)
 
 
 def effective_bounds(tables: Sequence[TableState]) -> dict[str, int | None]:
@@ -139,7 +184,3 @@ def _blocked(tables: Iterable[TableState], now: datetime, retry: Retry) -> set[s
         if table.busy or (table.active and waits) or any(source in blocked for source in table.reads):
             blocked.add(table.name)
     return blocked
-
-
-def _after(table: TableState, jobs: dict[str, Job]) -> frozenset[str]:
-    return frozenset(source for source in table.reads if source in jobs)

@@ -9,8 +9,10 @@ from datetime import datetime
 from spark_trickle.catalog import Dependency, StreamTable
 from spark_trickle.errors import TrickleError
 from spark_trickle.frontier import SourceVersion
+from spark_trickle.graph.units import Unit
 from spark_trickle.refresh.graph import read_graph
 from spark_trickle.refresh.runtime import Runtime, is_dead
+from spark_trickle.refresh.units import units_in
 from spark_trickle.scheduler.due import TableState
 from spark_trickle.scheduler.schedules import OnChange, parse_schedule
 
@@ -26,9 +28,12 @@ class World:
     newest: Mapping[str, SourceVersion]
     problems: Mapping[str, TrickleError]
     """Base tables whose newest version cannot be told."""
+    units: Mapping[tuple[str, ...], Unit]
+    """What is refreshed together, by its members."""
 
-    def problem_of(self, name: str) -> TrickleError | None:
-        return next((self.problems[base] for base in self.bases[name] if base in self.problems), None)
+    def problem_of(self, names: Iterable[str]) -> TrickleError | None:
+        below = (base for name in names for base in self.bases[name])
+        return next((self.problems[base] for base in below if base in self.problems), None)
 
 
 def look_around(runtime: Runtime, busy: Set[str]) -> World:
@@ -41,7 +46,7 @@ def look_around(runtime: Runtime, busy: Set[str]) -> World:
     reads = {name: graph.dependencies.sources(name) for name in order}
     bases: dict[str, set[str]] = {}
     for name in order:
-        bases[name] = set().union(*(bases.get(source, {source}) for source in reads[name]))
+        bases[name] = set(graph.dependencies.bases(name))
     newest, problems = _newest(graph.rows, runtime)
     states = []
     for name in order:
@@ -61,7 +66,8 @@ def look_around(runtime: Runtime, busy: Set[str]) -> World:
                 failed_at=table.failed_at,
             )
         )
-    return World(now, states, tables, bases, newest, problems)
+    units = {unit.members: unit for unit in units_in(graph)}
+    return World(now, states, tables, bases, newest, problems, units)
 
 
 def _newest(

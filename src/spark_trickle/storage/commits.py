@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -70,6 +71,12 @@ class Commit:
     operation: str
     changes_data: bool
     stamp: Stamp | None
+    at: datetime | None = None
+    """When it was made; None when its file is gone."""
+
+    @property
+    def gone(self) -> bool:
+        return self.at is None
 
 
 def commits_after(tables: DeltaTables, location: str, version: int, last: int) -> Iterator[Commit]:
@@ -94,4 +101,10 @@ def read_commit(tables: DeltaTables, location: str, version: int) -> Commit:
         str(info.get("operation", "unknown")),
         any(f.get("dataChange", True) for f in files if f is not None),
         Stamp.from_json(metadata) if metadata else None,
+        datetime.fromtimestamp(_made_at(info) / 1000, UTC),
     )
+
+
+def _made_at(info: dict[str, Any]) -> int:
+    """In milliseconds; the table's own clock where it has one (in-commit timestamps), else the writer's."""
+    return int(info.get("inCommitTimestamp") or info.get("timestamp") or 0)

@@ -40,6 +40,11 @@ class Layout:
         return StructType(fields)
 
     @property
+    def schema_types(self) -> list[tuple[str, str]]:
+        """The table's columns as `DataFrame.dtypes` has them."""
+        return [(f.name, f.dataType.simpleString()) for f in self.schema.fields]
+
+    @property
     def properties(self) -> dict[str, str]:
         names = "".join(f.name for f in self.visible.fields)
         mapped = {"delta.columnMapping.mode": "name"} if _NEEDS_MAPPING & set(names) else {}

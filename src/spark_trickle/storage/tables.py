@@ -91,11 +91,11 @@ class DeltaTables:
     def exists(self, location: str) -> bool:
         path = self.jvm.org.apache.hadoop.fs.Path(location, "_delta_log")
         conf = self.spark._jsparkSession.sessionState().newHadoopConf()
-        return bool(path.getFileSystem(conf).exists(path)) and self._latest_state(location)[1].version() >= 0
+        return bool(path.getFileSystem(conf).exists(path)) and self.latest_state(location)[1].version() >= 0
 
     def latest(self, location: str) -> SourceVersion:
         """The newest version: a log listing, not a Spark job."""
-        _, state = self._latest_state(location)
+        _, state = self.latest_state(location)
         if state.version() < 0:
             raise SourceError(
                 f"There is no Delta table at `{location}` any more.",
@@ -106,10 +106,15 @@ class DeltaTables:
 
     def identity_and_schema(self, location: str) -> tuple[str, str]:
         """The table's id and its schema as Delta has it, empty when there is no table."""
-        _, state = self._latest_state(location)
+        _, state = self.latest_state(location)
         if state.version() < 0:
             return "", ""
         return str(state.metadata().id()), str(state.metadata().schemaString())
+
+    def setting(self, location: str, name: str) -> str:
+        """A property of the table as it is now, empty when it is not set."""
+        found = self.latest_state(location)[1].metadata().configuration().get(name)
+        return str(found.get()) if found.isDefined() else ""
 
     def snapshot(self, location: str, wanted: SourceVersion) -> Snapshot:
         """One version of the table. Raises VersionUnavailable when it is not the same table any more."""
@@ -118,7 +123,7 @@ class DeltaTables:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key]
-        log, state = self._latest_state(location)
+        log, state = self.latest_state(location)
         if int(state.version()) != wanted.version:
             state = self._state_at(log, wanted.version)
         if str(state.metadata().id()) != wanted.table_id:
@@ -157,7 +162,8 @@ class DeltaTables:
             return checksum.get().allFiles().get()
         return self.jvm.org.apache.spark.api.python.PythonUtils.toSeq(state.allFiles().collectAsList())
 
-    def _latest_state(self, location: str) -> tuple[Any, Any]:
+    def latest_state(self, location: str) -> tuple[Any, Any]:
+        """The log and its newest snapshot, as Delta has them."""
         log = self.log(location)
         state = log.update(False, self.none, self.none)
         return log, state

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +22,14 @@ def table_exists(spark: SparkSession, name: TableName) -> bool:
     return bool(spark.catalog.tableExists(name.sql))
 
 
-def create_table(spark: SparkSession, name: TableName, layout: Layout) -> str:
+def create_table(spark: SparkSession, name: TableName, layout: Layout, properties: Mapping[str, str]) -> str:
     """An empty stream table; returns its location."""
     builder = (
         DeltaTable.create(spark)
         .tableName(f"{quote(name.database)}.{quote(name.table)}")
         .addColumns(layout.schema)
     )
-    for key, value in layout.properties.items():
+    for key, value in {**layout.properties, **properties}.items():
         builder = builder.property(key, value)
     try:
         builder.execute()

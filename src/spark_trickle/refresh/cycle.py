@@ -1,0 +1,347 @@
+"""Stream tables that read each other in a circle, refreshed together: the least sets that satisfy all their queries.
+
+Never one by one: facts that support only each other would stay after what they came from is gone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import DataFrame
+
+from spark_trickle.catalog import StreamTable
+from spark_trickle.catalyst.plan import WEIGHT
+from spark_trickle.errors import RefreshError
+from spark_trickle.frontier import Frontier, SourceVersion
+from spark_trickle.incremental.monotone import shrinks_with
+from spark_trickle.names import shown
+from spark_trickle.refresh.attempt import Attempt, Steps
+from spark_trickle.refresh.choose import Action, Decision
+from spark_trickle.refresh.compute import Computation, Moment, VersionReader, layout_of
+from spark_trickle.refresh.definitions import Prepared
+from spark_trickle.refresh.described import keep_described
+from spark_trickle.refresh.fixpoint import Fixpoint, NoFixpoint
+from spark_trickle.refresh.interval import Interval, check_agreement
+from spark_trickle.refresh.pins import Pins
+from spark_trickle.refresh.recover import recover
+from spark_trickle.refresh.remember import find, remember, remember_failure
+from spark_trickle.refresh.results import RefreshResult
+from spark_trickle.refresh.runtime import Runtime, lease_on, owner_name
+from spark_trickle.refresh.skip import reached_meanwhile, skipped
+from spark_trickle.storage.apply import Written, add_change, overwrite
+from spark_trickle.storage.changes import changes_between
+from spark_trickle.storage.commits import Stamp
+from spark_trickle.storage.locks import write_lock
+from spark_trickle.storage.tables import VersionUnavailable
+
+
+def refresh_cycle(
+    names: Sequence[str],
+    pins: Pins,
+    upstream: Mapping[str, StreamTable],
+    runtime: Runtime,
+    unless_reached: datetime | None = None,
+) -> list[RefreshResult]:
+    """Bring all members to the pinned versions, alone; see `refresh_table`."""
+    start = time.monotonic()
+    with ExitStack() as leases:
+        for name in sorted(names):
+            table = find(name, runtime)
+            holder = leases.enter_context(lease_on(runtime, table.id))
+            if holder is not None:
+                return [skipped(table, holder, start, runtime)]
+        tables = [find(name, runtime) for name in names]
+        if unless_reached and all(t.data_timestamp and t.data_timestamp >= unless_reached for t in tables):
+            return [reached_meanwhile(table, start) for table in tables]
+        return _Round(names, pins, upstream, runtime).refresh(start)
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """What lies between the old and the new versions of all that the members read from outside."""
+
+    new: Mapping[str, SourceVersion]
+    bases: Mapping[str, SourceVersion]
+    changed: frozenset[str]
+    rebuild: str
+    """Why the stored rows cannot be continued from, if so."""
+
+
+class _Round:
+    """One refresh of one cycle."""
+
+    def __init__(
+        self, names: Sequence[str], pins: Pins, upstream: Mapping[str, StreamTable], runtime: Runtime
+    ) -> None:
+        self._runtime = runtime
+        self._pins = pins
+        self._upstream = upstream
+        states = {name: recover(find(name, runtime), runtime) for name in names}
+        self._tables = {name: state.table for name, state in states.items()}
+        self._foreign = next((s.foreign_write for s in states.values() if s.foreign_write), "")
+        self._steps = Steps(runtime)
+        for table in self._tables.values():
+            keep_described(table, runtime)
+
+    def refresh(self, start: float) -> list[RefreshResult]:
+        with self._runtime.catalog.begin() as catalog:
+            rows = {
+                name: catalog.refreshes.start(table.id, table.sequence + 1, owner_name()).id
+                for name, table in self._tables.items()
+            }
+        try:
+            with self._steps.step("measure"):
+                prepared = {n: self._runtime.definitions.of(t) for n, t in self._tables.items()}
+                measured = self._measure(prepared)
+            decision, written, iterations = self._carry_out(prepared, measured)
+        except BaseException as error:
+            translated = error
+            for name, table in self._tables.items():
+                translated = remember_failure(table, rows[name], error, self._steps, self._runtime)
+            raise translated from (None if translated is error else error)
+        self._runtime.on_step("remember")
+        frontiers = self._frontiers(prepared, measured, written)
+        results = []
+        for name, table in self._tables.items():
+            interval = Interval(frontiers[name], table.frontier, tuple(sorted(measured.changed)))
+            attempt = Attempt(table, prepared[name], interval, self._steps, self._runtime)
+            done = written[name]
+            after = remember(attempt, decision, done, rows[name], self._pins.at, iterations)
+            counts = (done.rows_inserted, done.rows_deleted) if done else (0, 0)
+            seconds = time.monotonic() - start
+            results.append(
+                RefreshResult(
+                    shown(name),
+                    decision.action,
+                    decision.reason,
+                    *counts,
+                    after.table_version,
+                    after.frontier,
+                    seconds,
+                    dict(self._steps.seconds),
+                )
+            )
+        self._runtime.on_step("done")
+        return results
+
+    # Measure
+
+    def _measure(self, prepared: Mapping[str, Prepared]) -> _Measured:
+        new: dict[str, SourceVersion] = {}
+        bases: dict[str, SourceVersion] = {}
+        for name, one in prepared.items():
+            for source in one.definition.sources.keys() - self._tables.keys():
+                version, below = self._outside(source, name)
+                new[source] = version
+                for base, read in below.items():
+                    if bases.setdefault(base, read) != read:
+                        mixed = f"versions {bases[base].version} and {read.version} of `{shown(base)}`"
+                        check_agreement(self._tables[name], Interval(Frontier(), None, (), mixed))
+        return _Measured(new, bases, *self._changed(prepared, new, bases))
+
+    def _outside(self, source: str, reader: str) -> tuple[SourceVersion, Mapping[str, SourceVersion]]:
+        table = self._upstream.get(source)
+        if table is None:
+            return self._pins.bases[source], {source: self._pins.bases[source]}
+        if table.frontier is None or table.table_version is None:
+            raise RefreshError(
+                f"`{shown(source)}` has not been filled yet, so `{shown(reader)}` cannot read it.",
+                hint=f"Refresh `{shown(source)}` first.",
+                code="UPSTREAM_NOT_READY",
+            )
+        return SourceVersion(table.table_id, table.table_version), table.frontier.bases
+
+    def _changed(
+        self,
+        prepared: Mapping[str, Prepared],
+        new: Mapping[str, SourceVersion],
+        bases: Mapping[str, SourceVersion],
+    ) -> tuple[frozenset[str], str]:
+        """The sources outside with another version than read last, and why the stored rows do not count."""
+        if self._foreign:
+            return frozenset(new), self._foreign
+        old: dict[str, SourceVersion] = {}
+        for name, table in self._tables.items():
+            if table.frontier is None:
+                return frozenset(new), "it is filled for the first time"
+            if table.needs_reinit:
+                return frozenset(new), table.reinit_reason or "asked for"
+            if table.fingerprint != prepared[name].definition.fingerprint:
+                return frozenset(new), "the definition means something else than before"
+            if table.frontier.bases.keys() != bases.keys():
+                return frozenset(new), "the set of sources changed"
+            for source, version in table.frontier.inputs.items():
+                other = self._tables.get(source)
+                read = SourceVersion(other.table_id, other.table_version or 0) if other else version
+                if old.setdefault(source, version) != version or read != version:
+                    return frozenset(new), "its members have read different versions"
+        if (
+            any(new[n].table_id != old[n].table_id for n in new.keys() & old.keys())
+            or new.keys() - old.keys()
+        ):
+            return frozenset(new), "a source was replaced by another table"
+        return frozenset(n for n, version in new.items() if old[n] != version), ""
+
+    # Compute and write
+
+    def _carry_out(
+        self, prepared: Mapping[str, Prepared], measured: _Measured
+    ) -> tuple[Decision, dict[str, Written | None], int]:
+        untouched: dict[str, Written | None] = dict.fromkeys(self._tables)
+        if not measured.changed and not measured.rebuild:
+            return Decision(Action.NO_DATA, "no source has changed"), untouched, 0
+        moment = {name: self._moment(one, measured) for name, one in prepared.items()}
+        outside = {
+            name: VersionReader(self._runtime.tables.in_session(one.planner.spark), Moment(), moment[name])
+            for name, one in prepared.items()
+        }
+        lost = measured.rebuild or self._may_lose(prepared, measured)
+        decision = (
+            Decision(Action.REINITIALIZE if self._filled else Action.FULL, measured.rebuild)
+            if measured.rebuild
+            else Decision(Action.FULL, f"the cycle is evaluated anew: {lost}")
+            if lost
+            else Decision(Action.DIFFERENTIAL, "its sources only have more rows than before")
+        )
+        with Fixpoint(prepared, outside, self._runtime.settings.local_change_rows) as fixpoint:
+            with self._steps.step("compute"):
+                begin = fixpoint.nothing() if lost else self._stored(prepared)
+                found = self._solved(fixpoint, begin)
+            with self._steps.step("write"):
+                written = self._write(prepared, measured, found, decision)
+        return decision, written, fixpoint.iterations
+
+    @property
+    def _filled(self) -> bool:
+        return any(table.frontier is not None for table in self._tables.values())
+
+    def _solved(self, fixpoint: Fixpoint, begin: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+        most = self._runtime.settings.max_fixpoint_iterations
+        try:
+            return fixpoint.solve(begin, most)
+        except NoFixpoint:
+            members = ", ".join(f"`{shown(name)}`" for name in self._tables)
+            raise RefreshError(
+                f"The cycle of {members} still finds new rows after {most} iterations.",
+                hint="Bound what its queries can derive, or raise the setting `max_fixpoint_iterations`.",
+                code="NO_FIXPOINT",
+            ) from None
+
+    def _may_lose(self, prepared: Mapping[str, Prepared], measured: _Measured) -> str:
+        """Why something that held before may not hold any more; empty when that cannot be."""
+        for name, one in prepared.items():
+            operator = shrinks_with(one.definition.relation, measured.changed)
+            if operator is not None:
+                return f"more rows may mean fewer in `{shown(name)}`"
+            for source in measured.changed & one.definition.sources.keys():
+                table = self._tables[name]
+                location = one.definition.sources[source].location
+                assert table.frontier is not None  # noqa: S101 - else there is a reason to rebuild
+                try:
+                    old = self._runtime.tables.snapshot(location, table.frontier.inputs[source])
+                except VersionUnavailable as gone:
+                    return f"the version read last cannot be read any more: {gone}"
+                new = self._runtime.tables.snapshot(location, measured.new[source])
+                columns = [c.name for c in one.definition.columns_of(source)]
+                tables = self._runtime.tables.in_session(one.planner.spark)
+                change = changes_between(tables, old, new, columns)
+                if change is not None and change.where(f"{WEIGHT} < 0").limit(1).collect():
+                    return f"rows of `{shown(source)}` were removed"
+        return ""
+
+    def _moment(self, one: Prepared, measured: _Measured) -> Moment:
+        sources = one.definition.sources
+        read = {
+            name: self._runtime.tables.snapshot(sources[name].location, measured.new[name])
+            for name in sources
+            if name in measured.new
+        }
+        return Moment(read, self._pins.at)
+
+    def _stored(self, prepared: Mapping[str, Prepared]) -> dict[str, DataFrame]:
+        rows = {}
+        for name, one in prepared.items():
+            tables = self._runtime.tables.in_session(one.planner.spark)
+            rows[name] = tables.rows(tables.latest_snapshot(self._tables[name].location))
+        return rows
+
+    def _write(
+        self,
+        prepared: Mapping[str, Prepared],
+        measured: _Measured,
+        found: Mapping[str, DataFrame],
+        decision: Decision,
+    ) -> dict[str, Written | None]:
+        """Every member once, if it changes. What each of them reads of the others is what they will have become."""
+        changes = {name: self._difference(prepared[name], name, found[name]) for name in prepared}
+        expected = {
+            name: Written(self._newest(name) + 1, 0, 0) if change is not None else None
+            for name, change in changes.items()
+        }
+        frontiers = self._frontiers(prepared, measured, expected)
+        written: dict[str, Written | None] = dict.fromkeys(self._tables)
+        for name, change in changes.items():
+            if change is None:
+                continue
+            table, definition = self._tables[name], prepared[name].definition
+            stamp = Stamp(
+                stream_table_id=table.id,
+                sequence=table.sequence + 1,
+                action=decision.action.value,
+                reason=decision.reason,
+                fingerprint=definition.fingerprint,
+                frontier=frontiers[name],
+            )
+            with write_lock(self._runtime.locks, table.id):
+                layout, tables = layout_of(definition), self._runtime.tables
+                if isinstance(change, _Everything):
+                    written[name] = overwrite(tables, table.location, layout, change.rows, stamp)
+                else:
+                    stored = tables.latest_snapshot(table.location)
+                    written[name] = add_change(tables, stored, layout, change, stamp)
+                self._runtime.on_step("committed")
+        return written
+
+    def _difference(self, one: Prepared, name: str, rows: DataFrame) -> DataFrame | _Everything | None:
+        """What the member's table lacks or has too much; its whole content where the columns are others than stored."""
+        stored = self._runtime.tables.latest_snapshot(self._tables[name].location)
+        layout = layout_of(one.definition)
+        if self._runtime.tables.rows(stored).dtypes != layout.schema_types:
+            return _Everything(rows)
+        nothing = Moment()
+        with Computation(
+            one, self._runtime.tables, nothing, nothing, self._runtime.settings.local_change_rows
+        ) as computation:
+            return computation.against(rows, stored)
+
+    def _newest(self, name: str) -> int:
+        return self._runtime.tables.latest(self._tables[name].location).version
+
+    def _frontiers(
+        self,
+        prepared: Mapping[str, Prepared],
+        measured: _Measured,
+        written: Mapping[str, Written | None],
+    ) -> dict[str, Frontier]:
+        """What each member will have read: the outside, and the other members as this refresh leaves them."""
+        after = {}
+        for name, table in self._tables.items():
+            done = written[name]
+            version = done.version if done else table.table_version or 0
+            after[name] = SourceVersion(
+                table.table_id or self._runtime.tables.latest(table.location).table_id, version
+            )
+        every = {**measured.new, **after}
+        return {
+            name: Frontier({source: every[source] for source in one.definition.sources}, measured.bases)
+            for name, one in prepared.items()
+        }
+
+
+@dataclass(frozen=True)
+class _Everything:
+    rows: DataFrame

@@ -1,0 +1,36 @@
+"""The definition of a stream table, told by the table itself."""
+
+from __future__ import annotations
+
+from spark_trickle.catalog import StreamTable
+from spark_trickle.refresh.runtime import Runtime
+from spark_trickle.storage.describe import PROPERTY, describe, written_definition
+from spark_trickle.storage.locks import write_lock
+
+
+def properties_of(table: StreamTable) -> dict[str, str]:
+    """The property that a new table is created with."""
+    return {PROPERTY: written_definition(_definition_of(table))}
+
+
+def keep_described(table: StreamTable, runtime: Runtime) -> None:
+    """Tell again what the table says about itself, if it was altered or defined anew since."""
+    if table.location and runtime.tables.exists(table.location):
+        with write_lock(runtime.locks, table.id):
+            describe(runtime.tables, table.location, _definition_of(table))
+
+
+def _definition_of(table: StreamTable) -> dict[str, object]:
+    """What the table itself is to say about how it is defined."""
+    return {
+        "id": table.id,
+        "query": table.query,
+        "definition_kind": table.definition_kind,
+        "catalog_name": table.catalog_name,
+        "database_name": table.database_name,
+        "session_settings": dict(table.session_settings),
+        "schedule": table.schedule,
+        "refresh_mode": table.refresh_mode,
+        "diamond_consistency": table.diamond_consistency,
+        "created_at": table.created_at.isoformat(),
+    }

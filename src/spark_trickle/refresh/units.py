@@ -1,0 +1,93 @@
+"""Stream tables that are refreshed together or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from spark_trickle.catalog import StreamTable
+from spark_trickle.errors import StateError, TrickleError
+from spark_trickle.graph.units import Unit, units_of
+from spark_trickle.graph.vectors import Point
+from spark_trickle.names import shown
+from spark_trickle.refresh.choose import Action
+from spark_trickle.refresh.cycle import refresh_cycle
+from spark_trickle.refresh.graph import Graph, read_graph
+from spark_trickle.refresh.pins import Pins, is_suspended, settled
+from spark_trickle.refresh.restore import restore_table
+from spark_trickle.refresh.results import RefreshResult
+from spark_trickle.refresh.run import refresh_table
+from spark_trickle.refresh.runtime import Runtime
+
+
+class UnitFailed(Exception):  # noqa: N818 - carries the error that the caller tells about
+    """A member could not be refreshed; the others are what they were before."""
+
+    def __init__(self, name: str, error: TrickleError) -> None:
+        super().__init__(error.message)
+        self.name = name
+        self.error = error
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Under which terms a run of refreshes works."""
+
+    pins: Pins
+    fixed: Callable[[StreamTable], bool] = is_suspended
+    """Tables that are not going to be refreshed, whoever reads them."""
+    unless_reached: datetime | None = None
+
+
+def units_in(graph: Graph) -> list[Unit]:
+    """The cycles, and the diamonds of which a member is to be atomic."""
+    atomic = {name for name, table in graph.tables.items() if table.diamond_consistency == "atomic"}
+    return units_of(graph.dependencies, atomic)
+
+
+def refresh_unit(unit: Unit, terms: Terms, runtime: Runtime) -> list[RefreshResult]:
+    """All members, sources first. When one fails, those refreshed before it are taken back to what they were."""
+    before = read_graph(runtime.catalog).tables
+    results: list[RefreshResult] = []
+    for step in unit.steps():
+        try:
+            results += _refresh_step(step, terms, runtime)
+        except TrickleError as error:
+            _take_back(unit, step, before, runtime)
+            raise UnitFailed(step[0], error) from error
+        if results[-1].action is Action.SKIP and len(unit.members) > 1:
+            _take_back(unit, step, before, runtime)
+            raise UnitFailed(step[0], _busy(step[0], results[-1]))
+    return results
+
+
+def _refresh_step(step: tuple[str, ...], terms: Terms, runtime: Runtime) -> list[RefreshResult]:
+    graph = read_graph(runtime.catalog)
+    above = [table for table in graph.upstream(step[0]) if table.name not in step]
+    pins = settled(terms.pins, above, terms.fixed)
+    if len(step) > 1:
+        return refresh_cycle(step, pins, graph.tables, runtime, terms.unless_reached)
+    return [refresh_table(step[0], pins, graph.tables, runtime, terms.unless_reached)]
+
+
+def _take_back(
+    unit: Unit, failed: tuple[str, ...], before: Mapping[str, StreamTable], runtime: Runtime
+) -> None:
+    """Those members that have moved on since."""
+    reason = f"`{shown(failed[0])}`, which belongs to the same diamond, was not refreshed"
+    now = read_graph(runtime.catalog).tables
+    for name in reversed(unit.members):
+        old, new = before.get(name), now.get(name)
+        if old is None or new is None or old.frontier is None or old.table_version is None:
+            continue
+        if (old.table_version, old.frontier) != (new.table_version, new.frontier):
+            restore_table(name, Point(old.table_version, old.frontier), old.data_timestamp, reason, runtime)
+
+
+def _busy(name: str, result: RefreshResult) -> StateError:
+    return StateError(
+        f"`{shown(name)}` is skipped because {result.reason}.",
+        hint="Try again when that refresh has ended.",
+        code="UPSTREAM_BUSY",
+    )

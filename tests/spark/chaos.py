@@ -1,0 +1,285 @@
+"""Daemons that are killed while writers commit: every version that was ever committed equals its query.
+
+python -m tests.spark.chaos [--kills 20] [--seed N]      one daemon after the other, each killed by SIGKILL
+python -m tests.spark.chaos --two [--catalog URL]        two at once, one of them killed
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import queue
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from spark_trickle import Trickle
+from spark_trickle.refresh.verify import verify_table
+from spark_trickle.storage.commits import commits_after
+from tests.spark.session import start
+
+BASES = {
+    "orders": "id INT, customer INT, region STRING, amount INT",
+    "customers": "id INT, tier STRING",
+}
+GRAPH = {
+    "big": "SELECT id, customer, region, amount FROM orders WHERE amount > 20",
+    "small": "SELECT id, customer, region, amount FROM orders WHERE amount <= 20 OR amount IS NULL",
+    "sums": "SELECT region, SUM(amount) AS s FROM orders GROUP BY region",
+    "counts": "SELECT region, COUNT(*) AS n FROM orders GROUP BY region",
+    "averages": "SELECT s.region, s.s, c.n FROM sums s JOIN counts c ON s.region <=> c.region",
+    "tiers": "SELECT tier, COUNT(*) AS n FROM customers GROUP BY tier",
+    "known": "SELECT o.id, c.tier, o.amount FROM orders o JOIN customers c ON o.customer = c.id",
+    "unknown": "SELECT id FROM orders o WHERE NOT EXISTS (SELECT 1 FROM customers c WHERE c.id = o.customer)",
+    "per_tier": "SELECT tier, SUM(amount) AS s, COUNT(*) AS n FROM known GROUP BY tier",
+    "best": "SELECT tier, MAX(amount) AS m FROM known GROUP BY tier",
+    "ranked": "SELECT id, tier, RANK() OVER (PARTITION BY tier ORDER BY amount) AS r FROM known",
+    "first": "SELECT id, tier FROM ranked WHERE r = 1",
+    "spread": "SELECT b.tier, b.m, p.n FROM best b JOIN per_tier p ON b.tier <=> p.tier",
+    "both": "SELECT id FROM big UNION ALL SELECT id FROM small",
+    "distinct_regions": "SELECT DISTINCT region FROM both_regions",
+    "both_regions": "SELECT region FROM big UNION ALL SELECT region FROM small",
+    "shares": "SELECT a.region, a.s, d.region IS NULL AS gone FROM averages a LEFT JOIN distinct_regions d ON a.region <=> d.region",
+    "loyal": "SELECT customer, COUNT(*) AS n FROM orders GROUP BY customer HAVING COUNT(*) > 1",
+    "loyal_tiers": "SELECT c.tier, l.customer FROM loyal l LEFT JOIN customers c ON l.customer = c.id",
+    "end": "SELECT s.region, s.s, t.n FROM shares s CROSS JOIN tiers t",
+}
+ORDER = [
+    *(n for n in GRAPH if n not in {"distinct_regions", "shares", "end"}),
+    "distinct_regions",
+    "shares",
+    "end",
+]
+
+
+class Edits:
+    """Random commits to the base tables."""
+
+    def __init__(self, trickle: Trickle, seed: int) -> None:
+        self._trickle = trickle
+        self._random = random.Random(seed)
+        self._next = 1
+        self.commits = 0
+
+    def create(self) -> None:
+        for name, columns in BASES.items():
+            self._trickle.sql(f"CREATE TABLE {name} ({columns}) USING delta")
+        self._trickle.sql("INSERT INTO customers VALUES (1, 'gold'), (2, 'iron'), (3, NULL)")
+        for _ in range(3):
+            self.one()
+
+    def one(self) -> None:
+        pick = self._random
+        values = ", ".join(self._order() for _ in range(pick.randint(1, 4)))
+        statement = pick.choice(
+            [
+                f"INSERT INTO orders VALUES {values}",
+                f"INSERT INTO orders VALUES {values}",
+                f"DELETE FROM orders WHERE id % 7 = {pick.randrange(7)}",
+                f"UPDATE orders SET amount = {pick.randint(0, 60)} WHERE id % 5 = {pick.randrange(5)}",
+                f"UPDATE orders SET customer = {pick.randint(1, 5)} WHERE id % 6 = {pick.randrange(6)}",
+                f"INSERT INTO customers VALUES ({pick.randint(1, 6)}, '{pick.choice('xyz')}')",
+                f"DELETE FROM customers WHERE id = {pick.randint(1, 6)}",
+            ]
+        )
+        self._trickle.sql(statement)
+        self.commits += 1
+
+    def _order(self) -> str:
+        pick = self._random
+        self._next += 1
+        region = pick.choice(["'n'", "'s'", "'e'", "NULL"])
+        amount = pick.choice([str(pick.randint(0, 60)), "NULL"])
+        return f"({self._next}, {pick.randint(1, 5)}, {region}, {amount})"
+
+
+@dataclass
+class Process:
+    """A daemon in a process of its own, and what it has said."""
+
+    home: Path
+    catalog: str | None = None
+    lines: queue.Queue[dict[str, Any]] = field(default_factory=queue.Queue)
+
+    def __post_init__(self) -> None:
+        command = [sys.executable, "-m", "tests.spark.daemon_process", str(self.home)]
+        if self.catalog:
+            command += ["--catalog", self.catalog]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+        self.popen = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        assert self.popen.stdout is not None
+        for line in self.popen.stdout:
+            if line.startswith("{"):
+                self.lines.put({**json.loads(line), "heard": time.monotonic()})
+
+    def wait_until_ready(self) -> None:
+        while True:
+            if self.lines.get(timeout=300)["kind"] == "ready":
+                return
+
+    def kill(self) -> None:
+        self.popen.kill()
+        self.popen.wait()
+
+
+def create(trickle: Trickle) -> None:
+    for name in ORDER:
+        trickle.create_stream_table(name, GRAPH[name], "6s")
+
+
+def check_every_version(trickle: Trickle) -> Counter[str]:
+    """Every commit of every stream table against its query at the frontier it carries."""
+    found: Counter[str] = Counter()
+    for name in GRAPH:
+        table = trickle._table(name)
+        tables = trickle._runtime.tables
+        newest = tables.latest(table.location).version
+        sequences = Counter[int]()
+        for commit in commits_after(tables, table.location, -1, newest):
+            if commit.stamp is None:
+                continue
+            sequences[commit.stamp.sequence] += 1
+            prepared = trickle._runtime.definitions.of(table)
+            result = verify_table(table, commit.version, commit.stamp.frontier, prepared, trickle._runtime)
+            found["equal" if result.equal else "DIFFERENT"] += 1
+            if not result.equal:
+                print(f"{name} version {commit.version} differs: {result}", flush=True)
+        twice = {number: count for number, count in sequences.items() if count > 1}
+        found["done twice"] += len(twice)
+        missing = set(range(1, max(sequences) + 1)) - set(sequences)
+        found["numbers missing"] += len(missing)
+    return found
+
+
+def catch_up(trickle: Trickle) -> Counter[str]:
+    """Refresh whatever is behind, without the daemon, and compare with the sources as they are now."""
+    found: Counter[str] = Counter()
+    for name in ORDER:
+        found[trickle.refresh_stream_table(name).action.value] += 1
+        found["right in the end" if trickle.verify(name).equal else "WRONG IN THE END"] += 1
+    return found
+
+
+def chaos(trickle: Trickle, home: Path, kills: int, seed: int) -> bool:
+    pick, edits = random.Random(seed), Edits(trickle, seed)
+    edits.create()
+    create(trickle)
+    events: Counter[str] = Counter()
+    for number in range(1, kills + 1):
+        daemon = Process(home)
+        daemon.wait_until_ready()
+        end = time.monotonic() + pick.uniform(2, 14)
+        while time.monotonic() < end:
+            edits.one()
+        daemon.kill()
+        for told in drained(daemon):
+            events[f"{told['kind']} {told.get('action', '')}".strip()] += 1
+            if told["kind"] == "failed":
+                print(told["name"], told["why"], flush=True)
+        print(f"kill {number}: {dict(events)}, {edits.commits} commits", flush=True)
+    ended = catch_up(trickle)
+    versions = check_every_version(trickle)
+    history = Counter(trickle.refresh_history()["status"])
+    print(f"{edits.commits} commits by the writer; history: {dict(history)}")
+    print(f"in the end: {dict(ended)}; all versions: {dict(versions)}")
+    return good(ended, versions) and "RUNNING" not in history
+
+
+def two(trickle: Trickle, home: Path, catalog: str | None, seed: int) -> bool:
+    edits = Edits(trickle, seed)
+    edits.create()
+    create(trickle)
+    daemons = [Process(home, catalog), Process(home, catalog)]
+    for daemon in daemons:
+        daemon.wait_until_ready()
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        edits.one()
+    killed, left = daemons
+    began = time.monotonic()
+    killed.kill()
+    cut_short = {t["name"] for t in unfinished(killed)}
+    first = list(drained(left))
+    taken: dict[str, float] = {}
+    while time.monotonic() < began + 60 and not cut_short <= taken.keys():
+        edits.one()
+        for told in drained(left):
+            first.append(told)
+            if told["kind"] == "refreshed" and told["name"] in cut_short:
+                taken.setdefault(told["name"], told["heard"] - began)
+    time.sleep(12)
+    left.kill()
+    shares = Counter(t["kind"] for t in first)
+    print(
+        f"at work when killed: {sorted(cut_short)}; taken over after {taken} s; the other one: {dict(shares)}"
+    )
+    ended, versions = catch_up(trickle), check_every_version(trickle)
+    print(f"{edits.commits} commits; in the end: {dict(ended)}; all versions: {dict(versions)}")
+    return good(ended, versions) and cut_short <= taken.keys() and all(s < 20 for s in taken.values())
+
+
+def unfinished(process: Process) -> list[dict[str, Any]]:
+    """What it had begun and not ended."""
+    open_ones: dict[str, dict[str, Any]] = {}
+    for told in drained(process):
+        if told["kind"] == "started":
+            open_ones[told["name"]] = told
+        elif "name" in told:
+            open_ones.pop(told["name"], None)
+    return list(open_ones.values())
+
+
+def drained(process: Process) -> Iterator[dict[str, Any]]:
+    while True:
+        try:
+            yield process.lines.get_nowait()
+        except queue.Empty:
+            return
+
+
+def good(ended: Counter[str], versions: Counter[str]) -> bool:
+    bad = (
+        ended["WRONG IN THE END"]
+        + versions["DIFFERENT"]
+        + versions["done twice"]
+        + versions["numbers missing"]
+    )
+    return not bad
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--two", action="store_true")
+    parser.add_argument("--catalog")
+    options = parser.parse_args()
+    print(f"seed {options.seed}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        spark = start(home)
+        with Trickle(spark, home=home, catalog=options.catalog) as trickle:
+            fine = (
+                two(trickle, home, options.catalog, options.seed)
+                if options.two
+                else chaos(trickle, home, options.kills, options.seed)
+            )
+        spark.stop()
+    print("fine" if fine else "NOT FINE")
+    return 0 if fine else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
