@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: install demo test check format fuzz tpch tpcds crash clean
+.PHONY: install demo test check format fuzz tpch tpcds chaos crash clean
 
 install: $(STAMP)
 
@@ -47,6 +47,10 @@ tpch: install          ## TPC-H at scale 0.01: 22 stream tables, three edit cycl
 
 tpcds: install         ## TPC-DS on tiny tables: 99 stream tables, three edit cycles, checked against Spark
 	$(BIN)/python -m tests.spark.tpcds
+
+chaos: install         ## daemons killed by SIGKILL while a writer commits; every version is compared with its query
+	$(BIN)/python -m tests.spark.chaos
+	$(BIN)/python -m tests.spark.chaos --two
 
 crash: install         ## real processes killed by SIGKILL at every step of a refresh
 	TRICKLE_TEST_ALL_KILLS=1 $(BIN)/python -m pytest tests/spark/test_crash.py -k real

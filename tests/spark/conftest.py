@@ -32,3 +32,10 @@ def database(trickle: Trickle, request: pytest.FixtureRequest) -> Iterator[str]:
     trickle.sql(f"USE {name}")
     yield name
     trickle.sql("USE default")
+
+
+@pytest.fixture
+def own(trickle: Trickle, database: str, tmp_path: Path) -> Iterator[Trickle]:
+    """A catalog of its own over the same Spark: what looks at all stream tables sees only those of the test."""
+    with Trickle(trickle.spark, home=tmp_path) as opened:
+        yield opened

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,15 +16,12 @@ QUERY = "SELECT k, SUM(v) AS s FROM t GROUP BY k"
 READER = "SELECT k FROM sums WHERE s > 3"
 
 
-@pytest.fixture
-def own(trickle: Trickle, database: str, tmp_path: Path) -> Trickle:
-    """A catalog of its own over the same warehouse."""
-    trickle.sql("CREATE TABLE t (k INT, v INT) USING delta")
-    trickle.sql("INSERT INTO t VALUES (1, 1), (1, 2), (2, 9), (NULL, 4)")
-    own = Trickle(trickle.spark, home=tmp_path)
+@pytest.fixture(autouse=True)
+def tables(own: Trickle) -> None:
+    own.sql("CREATE TABLE t (k INT, v INT) USING delta")
+    own.sql("INSERT INTO t VALUES (1, 1), (1, 2), (2, 9), (NULL, 4)")
     own.create_stream_table("sums", QUERY)
     own.create_stream_table("reader", READER, "5m", diamond_consistency="atomic")
-    return own
 
 
 def found(trickle: Trickle, database: str, **options: bool) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ from spark_trickle.storage.commits import Stamp
 from spark_trickle.storage.locks import write_lock
 from spark_trickle.storage.warehouse import create_table
 
-_MEMORY = ("UNABLE_TO_ACQUIRE_MEMORY", "NOT_ENOUGH_MEMORY_TO_BUILD_AND_BROADCAST_TABLE")
+_MEMORY = ("UNABLE_TO_ACQUIRE_MEMORY", "AGGREGATE_OUT_OF_MEMORY", "SPILL_OUT_OF_MEMORY")
 _GONE = ("FAILED_READ_FILE.FILE_NOT_EXIST", "DELTA_FILE_NOT_FOUND", "DELTA_CHANGE_DATA_FILE_NOT_FOUND")
 
 
