@@ -73,6 +73,9 @@ def test_the_status_of_a_cycle_and_its_end(pair: Trickle) -> None:
     (status,) = pair.cycle_status().to_dict("records")
     assert (status["members"].count(","), status["status"], status["last_error"]) == (1, "ACTIVE", "")
     assert status["iterations"] >= 2
+    explained = str(pair.explain("a"))
+    assert "evaluated until nothing is new" in explained
+    assert "Next refresh" not in explained
     with pytest.raises(TrickleError) as refused:
         pair.drop_stream_table("a")
     assert refused.value.code == "HAS_DEPENDENTS"

@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from spark_trickle import Settings, Trickle
+from spark_trickle.refresh.graph import read_graph
 from spark_trickle.scheduler.daemon import Daemon
 from spark_trickle.scheduler.events import Event, Webhook
+from spark_trickle.storage.commits import read_commit, version_at
 from tests.spark.oracle import answer, stored
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -202,3 +204,28 @@ def test_alerts_are_posted_and_a_webhook_that_is_down_harms_nobody() -> None:
     down.send(event.alert)
     down.close()
     assert Event("refreshed", "t", START).alert is None
+
+
+def test_a_table_that_keeps_its_own_time_is_read_as_of_the_data_timestamp(watched: Watched) -> None:
+    """With in-commit timestamps, commits after the data timestamp belong to the next one."""
+    trickle = watched.trickle
+    trickle.sql(
+        "CREATE TABLE timed (id INT) USING delta TBLPROPERTIES ('delta.enableInCommitTimestamps' = 'true')"
+    )
+    trickle.create_stream_table("copy", "SELECT id FROM timed", "1m")
+    trickle.sql("INSERT INTO timed VALUES (1)")
+    (location,) = [
+        row.location for row in read_graph(trickle._catalog).rows if row.source_name.endswith(".timed")
+    ]
+    newest = trickle._runtime.tables.latest(location)
+    made = read_commit(trickle._runtime.tables, location, newest.version).at
+    assert made is not None
+    second = timedelta(seconds=1)
+    assert version_at(trickle._runtime.tables, location, newest, made) == newest
+    earlier = version_at(trickle._runtime.tables, location, newest, made - second)
+    assert earlier.version < newest.version
+    watched.now = made - timedelta(minutes=2)
+    assert "refreshed copy" in watched.after(1)
+    assert not stored(trickle, "copy")
+    assert "refreshed copy" in watched.after(3600)
+    assert stored(trickle, "copy") == {(1,): 1}

@@ -1,9 +1,12 @@
 """The facade: `Trickle` and its verbs.
 
 options.py   schedules, modes and statuses, checked where they enter
+checks.py    what the state of a stream table allows
 results.py   catalog rows as data frames
 explain.py   what would happen, and why, as text
 create.py    from a query to a registered, filled table
+cycles.py    whether stream tables may read each other in a circle
+snapshots.py several stream tables as of one instant
 trickle.py   the verbs
 """
 

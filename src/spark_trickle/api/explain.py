@@ -63,9 +63,12 @@ class Explanation:
 
 
 def explain_definition(
-    definition: Definition, sizes: Mapping[str, int], decision: Decision | None = None
+    definition: Definition,
+    sizes: Mapping[str, int],
+    decision: Decision | None = None,
+    notes: tuple[str, ...] = (),
 ) -> Explanation:
-    """`sizes`: bytes of each source, by name."""
+    """`sizes`: bytes of each source, by name; `notes`: what else is to be said."""
     parts = recomputed_parts(definition.relation)
     support = (
         f"recomputed: {definition.maintenance.reason}{_where(definition.maintenance.position)}"
@@ -79,7 +82,7 @@ def explain_definition(
         render(definition.relation),
         _change_plan(definition),
         _operators(definition.relation),
-        (*_cost(definition, parts, sizes), *_notes(definition)),
+        (*notes, *_cost(definition, parts, sizes), *_notes(definition)),
         decision,
     )
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from spark_trickle.api.checks import check_active, check_differential, point_of
 from spark_trickle.api.explain import Explanation, explain_definition
 from spark_trickle.api.options import check_consistency, check_mode, check_schedule, check_status
 from spark_trickle.api.results import (
@@ -25,7 +26,6 @@ from spark_trickle.catalog import Catalog, StreamTable
 from spark_trickle.clock import Clock, system_clock
 from spark_trickle.config import Settings, load_settings
 from spark_trickle.errors import DefinitionError, StateError, TableNameError
-from spark_trickle.frontier import Frontier
 from spark_trickle.names import TableName, did_you_mean, parse_name, shown
 
 if TYPE_CHECKING:
@@ -192,7 +192,8 @@ class Trickle:
             changes["schedule"] = self._schedule(schedule)
         if refresh_mode != _UNCHANGED:
             changes["refresh_mode"] = check_mode(refresh_mode)
-            self._check_differential(table, str(changes["refresh_mode"]))
+            if changes["refresh_mode"] == "DIFFERENTIAL":
+                check_differential(table, self._runtime.definitions.of(table).definition)
         if diamond_consistency != _UNCHANGED:
             changes["diamond_consistency"] = check_consistency(diamond_consistency)
         if status != _UNCHANGED:
@@ -242,7 +243,7 @@ class Trickle:
         from spark_trickle.refresh.upstream import refresh_with_upstream
 
         table = self._table(name)
-        self._check_active(table)
+        check_active(table)
         return refresh_with_upstream(table.name, self._runtime)
 
     def run(
@@ -271,8 +272,8 @@ class Trickle:
                 code="INVALID_OPTION",
             )
         if repair:
-            self._check_active(table)
-        version, frontier = self._point(table, as_of)
+            check_active(table)
+        version, frontier = point_of(table, as_of, self._catalog)
         prepared = self._runtime.definitions.of(table)
         result = verify_table(table, version, frontier, prepared, self._runtime)
         if repair and not result.equal:
@@ -285,7 +286,9 @@ class Trickle:
 
     def explain(self, name_or_query: str) -> Explanation:
         """The plan, the plan of its change, what can be maintained, and what the next refresh would do."""
-        from spark_trickle.refresh.preview import decide, sizes_of
+        from spark_trickle.refresh.definitions import CIRCULAR
+        from spark_trickle.refresh.graph import read_graph
+        from spark_trickle.refresh.preview import decide, sizes_of, together
 
         table = self._lookup_text(name_or_query)
         if table is None and len(name_or_query.split()) == 1:
@@ -294,7 +297,10 @@ class Trickle:
         if table is not None:
             prepared = runtime.definitions.of(table)
             sizes = sizes_of(prepared.definition, runtime)
-            return explain_definition(prepared.definition, sizes, decide(table, prepared, runtime))
+            notes = together(table.name, read_graph(self._catalog))
+            # A cycle is refreshed as a whole: what one member alone would do says nothing.
+            decision = None if CIRCULAR in table.session_settings else decide(table, prepared, runtime)
+            return explain_definition(prepared.definition, sizes, decision, notes)
         namespace = (runtime.spark.catalog.currentCatalog(), runtime.spark.catalog.currentDatabase())
         prepared = runtime.definitions.of_text(name_or_query, runtime.meaning(), *namespace)
         return explain_definition(prepared.definition, sizes_of(prepared.definition, runtime))
@@ -405,47 +411,3 @@ class Trickle:
             hint=did_you_mean(full.short, known) or "`trickle status` lists them.",
             code="UNKNOWN_STREAM_TABLE",
         )
-
-    def _point(self, table: StreamTable, as_of: int | None) -> tuple[int, Frontier]:
-        if as_of is None:
-            if table.table_version is None or table.frontier is None:
-                raise StateError(
-                    f"`{shown(table.name)}` has not been filled yet.",
-                    hint="Refresh it first.",
-                    code="NOT_FILLED",
-                )
-            return table.table_version, table.frontier
-        with self._catalog.begin(write=False) as catalog:
-            refresh = catalog.refreshes.get(as_of)
-        if refresh is None or refresh.stream_table_id != table.id:
-            raise StateError(
-                f"`{shown(table.name)}` has no refresh number {as_of}.",
-                hint="`trickle history` lists them with their ids.",
-                code="UNKNOWN_REFRESH",
-            )
-        if refresh.version is None or refresh.frontier is None:
-            raise StateError(
-                f"Refresh {as_of} did not complete, so there is nothing to verify.",
-                hint="Choose a refresh whose status is COMPLETED.",
-                code="REFRESH_NOT_COMPLETED",
-            )
-        return refresh.version, refresh.frontier
-
-    def _check_active(self, table: StreamTable) -> None:
-        if table.status == "SUSPENDED":
-            raise StateError(
-                f"`{shown(table.name)}` is suspended.",
-                hint=f"Resume it: trickle.resume('{shown(table.name)}').",
-                code="SUSPENDED",
-            )
-
-    def _check_differential(self, table: StreamTable, mode: str) -> None:
-        if mode != "DIFFERENTIAL":
-            return
-        definition = self._runtime.definitions.of(table).definition
-        if definition.recomputed:
-            raise DefinitionError(
-                f"`{shown(table.name)}` cannot be maintained differentially: {definition.recomputed}.",
-                hint="Keep refresh_mode AUTO or FULL.",
-                code="NOT_DIFFERENTIAL",
-            )

@@ -4,18 +4,32 @@ from __future__ import annotations
 
 from spark_trickle.catalog import StreamTable
 from spark_trickle.catalyst.definition import Definition
+from spark_trickle.names import shown
 from spark_trickle.refresh.choose import Decision, choose_action
 from spark_trickle.refresh.definitions import Prepared
+from spark_trickle.refresh.graph import Graph
 from spark_trickle.refresh.interval import facts_of, measure_interval
 from spark_trickle.refresh.pins import pin_bases
 from spark_trickle.refresh.recover import look
 from spark_trickle.refresh.runtime import Runtime
+from spark_trickle.refresh.units import units_in
 
 
 def sizes_of(definition: Definition, runtime: Runtime) -> dict[str, int]:
     """Bytes of every source as it is now."""
     places = {name: source.location for name, source in definition.sources.items()}
     return {name: runtime.tables.latest_snapshot(place).size_in_bytes for name, place in places.items()}
+
+
+def together(name: str, graph: Graph) -> tuple[str, ...]:
+    """What is refreshed with a stream table, and why, in a sentence; nothing if it is refreshed alone."""
+    unit = next((unit for unit in units_in(graph) if name in unit.members), None)
+    if unit is None:
+        return ()
+    others = ", ".join(f"`{shown(other)}`" for other in unit.members if other != name)
+    if any(name in cycle for cycle in unit.cycles):
+        return (f"it is refreshed together with {others}: they are evaluated until nothing is new",)
+    return (f"it is refreshed together with {others}: if one fails, none is changed",)
 
 
 def decide(table: StreamTable, prepared: Prepared, runtime: Runtime) -> Decision:

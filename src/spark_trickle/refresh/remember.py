@@ -103,7 +103,7 @@ def remember_failure(
     else:
         known = error if isinstance(error, TrickleError) else refresh_error(shown(table.name), error)
         translated, message, code = known, known.message, known.code
-    broken = isinstance(translated, DefinitionError)
+    broken = isinstance(translated, DefinitionError) or code == "NO_FIXPOINT"
     with runtime.catalog.begin() as catalog:
         catalog.refreshes.finish(
             refresh_id, status="FAILED", error=message, error_code=code, durations=dict(steps.seconds)

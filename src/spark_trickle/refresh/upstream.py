@@ -57,7 +57,7 @@ def refresh_with_upstream(name: str, runtime: Runtime) -> RefreshResult:
 
 
 def _not_refreshed(name: str, failed: UnitFailed, unit: Unit) -> TrickleError:
-    bond = "belongs to the same group" if name in unit.members else "is read by it"
+    bond = "belongs to the same group" if name in unit.members else "it reads"
     return RefreshError(
         f"`{shown(name)}` was not refreshed because `{shown(failed.name)}`, which {bond}, failed: {failed.error.message}",
         hint=failed.error.hint,

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 
 from spark_trickle.catalog import StreamTable
 from spark_trickle.errors import TrickleError
+from spark_trickle.frontier import SourceVersion
 from spark_trickle.graph.units import Unit
 from spark_trickle.refresh.choose import Action
 from spark_trickle.refresh.graph import read_graph
@@ -28,6 +29,7 @@ from spark_trickle.scheduler.retry import Retry, is_transient
 from spark_trickle.scheduler.schedules import Manual, parse_schedule
 from spark_trickle.scheduler.staleness import stale_tables
 from spark_trickle.scheduler.world import World, look_around
+from spark_trickle.storage.commits import version_at
 
 _MOST_WORKERS = 64
 _EPOCHS_KEPT = timedelta(days=1)
@@ -147,16 +149,27 @@ class Daemon:
                 spoilt.update(job.tables)
             else:
                 fine.append(job)
+        if fine:
+            self._pin(fine, world)
+        return fine
+
+    def _pin(self, jobs: list[Job], world: World) -> None:
+        """Decide the version of every base table for the data timestamps of some jobs, once and for all daemons."""
+        wanted: dict[datetime, dict[str, SourceVersion]] = {}
+        for job in jobs:
+            for base in {base for name in job.tables for base in world.bases[name]}:
+                versions = wanted.setdefault(job.at, {})
+                versions.setdefault(base, self._version_at(base, job.at, world))
         with self._runtime.catalog.begin() as catalog:
-            for at in {job.at for job in fine}:
-                bases = {b for job in fine if job.at == at for name in job.tables for b in world.bases[name]}
-                newest = {base: world.newest[base] for base in bases}
+            for at, versions in wanted.items():
                 known = self._pins[at].bases if at in self._pins else {}
-                self._pins[at] = Pins({**known, **catalog.epochs.resolve(at, newest)}, at)
+                self._pins[at] = Pins({**known, **catalog.epochs.resolve(at, versions)}, at)
             catalog.epochs.forget_before(world.now - _EPOCHS_KEPT)
         for at in [at for at in self._pins if at < world.now - _EPOCHS_KEPT]:
             del self._pins[at]
-        return fine
+
+    def _version_at(self, base: str, at: datetime, world: World) -> SourceVersion:
+        return version_at(self._runtime.tables, world.locations[base], world.newest[base], at)
 
     def _start_ready(self) -> None:
         with self._guard:

@@ -26,6 +26,8 @@ class World:
     tables: Mapping[str, StreamTable]
     bases: Mapping[str, Set[str]]
     newest: Mapping[str, SourceVersion]
+    locations: Mapping[str, str]
+    """Where the base tables lie."""
     problems: Mapping[str, TrickleError]
     """Base tables whose newest version cannot be told."""
     units: Mapping[tuple[str, ...], Unit]
@@ -67,7 +69,8 @@ def look_around(runtime: Runtime, busy: Set[str]) -> World:
             )
         )
     units = {unit.members: unit for unit in units_in(graph)}
-    return World(now, states, tables, bases, newest, problems, units)
+    locations = {row.source_name: row.location for row in graph.rows}
+    return World(now, states, tables, bases, newest, locations, problems, units)
 
 
 def _newest(

@@ -10,8 +10,10 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 
-from spark_trickle.frontier import Frontier
+from spark_trickle.frontier import Frontier, SourceVersion
 from spark_trickle.storage.tables import DeltaTables
+
+_OWN_TIME = "delta.enableInCommitTimestamps"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,18 @@ def read_commit(tables: DeltaTables, location: str, version: int) -> Commit:
         Stamp.from_json(metadata) if metadata else None,
         datetime.fromtimestamp(_made_at(info) / 1000, UTC),
     )
+
+
+def version_at(tables: DeltaTables, location: str, newest: SourceVersion, at: datetime) -> SourceVersion:
+    """The last version made by then, if the table keeps its own time (in-commit timestamps); else the newest.
+
+    Writers' clocks do not agree, so without them nobody knows which commits were made by then.
+    """
+    version = newest.version
+    if tables.setting(location, _OWN_TIME) == "true":
+        while version > 0 and (made := read_commit(tables, location, version).at) is not None and made > at:
+            version -= 1
+    return SourceVersion(newest.table_id, version)
 
 
 def _made_at(info: dict[str, Any]) -> int:
