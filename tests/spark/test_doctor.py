@@ -90,7 +90,7 @@ def test_a_version_that_may_soon_be_gone_is_told_before(own: Trickle, database: 
     (finding,) = found(own, database)
     assert finding["hint"].startswith("trickle refresh")
     runtime.clock = lambda: now
-    own.refresh_stream_table("sums")
+    own.refresh_stream_table("reader")
     runtime.clock = lambda: now + timedelta(days=6)
     assert found(own, database) == []
 
