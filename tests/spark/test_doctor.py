@@ -14,6 +14,8 @@ from tests.spark.oracle import Checked, answer, stored
 
 QUERY = "SELECT k, SUM(v) AS s FROM t GROUP BY k"
 READER = "SELECT k FROM sums WHERE s > 3"
+ODD = "SELECT k, 'it\\'s \"x\" \\\\ é' AS q\nFROM t -- the end"
+"""Quotes, backslashes and a line break, as a text may have them."""
 
 
 @pytest.fixture(autouse=True)
@@ -51,16 +53,20 @@ def test_it_finds_what_is_wrong_and_says_what_to_do(own: Trickle, database: str)
 def test_a_lost_catalog_is_rebuilt_from_the_tables(
     own: Trickle, database: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
+    own.create_stream_table("odd", ODD)
+    own.alter_stream_table("odd", schedule="2m")
     own.alter_stream_table("sums", schedule="10m")
     own.sql("INSERT INTO t VALUES (3, 5)")
     own.refresh_stream_table("reader")
+    own.refresh_stream_table("odd")
     with Trickle(own.spark, home=tmp_path_factory.mktemp("new")) as other:
-        assert {f["subject"].rpartition(".")[2] for f in found(other, database)} == {"sums", "reader"}
+        assert {f["subject"].rpartition(".")[2] for f in found(other, database)} == {"sums", "reader", "odd"}
         assert found(other, database, rebuild=True) == []
-        for name in ("sums", "reader"):
+        for name in ("sums", "reader", "odd"):
             before, after = own._table(name), other._table(name)
             for field in ("id", "query", "frontier", "table_version", "schedule", "diamond_consistency"):
                 assert getattr(before, field) == getattr(after, field), field
+        assert other.verify("odd").equal
         other.sql("DELETE FROM t WHERE k = 2")
         checked = Checked(other, "reader", READER, stored(other, "reader"))
         checked.refresh(Action.DIFFERENTIAL)

@@ -23,7 +23,6 @@ from spark_trickle.storage.tables import DeltaTables
 CIRCULAR = "trickle.circular"
 """Among the settings of a definition: it is a member of a cycle, and means the set of its rows."""
 _NOT_FOUND = "TABLE_OR_VIEW_NOT_FOUND"
-_MOST_KEPT = 10_000
 
 Meaning = Mapping[str, str]
 """Settings that a definition was written under."""
@@ -55,6 +54,7 @@ class _Wording:
 
 @dataclass(frozen=True)
 class _Kept:
+    wording: _Wording
     prepared: Prepared
     sources: tuple[tuple[str, str, str, str], ...]
     views: tuple[tuple[str, str], ...]
@@ -67,16 +67,18 @@ class Definitions:
         self._spark = spark
         self._tables = tables
         self._rescan = rescan
-        self._kept: dict[_Wording, _Kept] = {}
+        self._kept: dict[str, _Kept] = {}
         self._frames: dict[str, Plan] = {}
+        self._newest: _Kept | None = None
+        """What was understood last: the first refresh of a new stream table asks for it again."""
 
     def of_text(self, query: str, settings: Meaning, catalog: str, database: str) -> Prepared:
         """What a text means now, whatever it meant before."""
-        return self._understand(_Wording.of("sql", query, settings, catalog, database))
+        return self._understand(_Wording.of("sql", query, settings, catalog, database)).prepared
 
     def of_function(self, reference: str, settings: Meaning, catalog: str, database: str) -> Prepared:
         """The definition by a `module:function`, called in a session of its own."""
-        return self._understand(_Wording.of("function", reference, settings, catalog, database))
+        return self._understand(_Wording.of("function", reference, settings, catalog, database)).prepared
 
     def of_frame(self, frame: DataFrame, settings: Meaning) -> tuple[Prepared, Plan]:
         """A DataFrame's definition, and the plan to remember it by."""
@@ -94,6 +96,7 @@ class Definitions:
         return self._frames.get(stream_table_id)
 
     def forget(self, stream_table_id: str) -> None:
+        self._kept.pop(stream_table_id, None)
         self._frames.pop(stream_table_id, None)
 
     def of(self, table: StreamTable) -> Prepared:
@@ -102,20 +105,21 @@ class Definitions:
             return self._of_remembered_frame(table)
         namespace = table.catalog_name, table.database_name
         wording = _Wording.of(table.definition_kind, table.query, table.session_settings, *namespace)
-        kept = self._kept.get(wording)
-        return kept.prepared if kept and self._unchanged(kept) else self._understand(wording)
+        for kept in (self._kept.get(table.id), self._newest):
+            if kept and kept.wording == wording and self._unchanged(kept):
+                self._kept[table.id] = kept
+                return kept.prepared
+        kept = self._kept[table.id] = self._understand(wording)
+        return kept.prepared
 
-    def _understand(self, wording: _Wording) -> Prepared:
+    def _understand(self, wording: _Wording) -> _Kept:
         planner, plan = self._analyzed(wording)
         if CIRCULAR in dict(wording.settings):
             plan = planner.distinct(plan)
         prepared = Prepared(planner, define(planner, plan, policy_in(dict(wording.settings))))
         views = tuple(sorted(view_texts(planner, plan).items()))
-        self._kept.pop(wording, None)
-        self._kept[wording] = _Kept(prepared, self._schemas(prepared), views)
-        if len(self._kept) > _MOST_KEPT:
-            del self._kept[next(iter(self._kept))]
-        return prepared
+        self._newest = kept = _Kept(wording, prepared, self._schemas(prepared), views)
+        return kept
 
     def _analyzed(self, wording: _Wording) -> tuple[Planner, Plan]:
         """The analyzed query. A table unknown to Spark may have been created by another process meanwhile."""

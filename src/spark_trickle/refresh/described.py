@@ -15,9 +15,12 @@ def properties_of(table: StreamTable) -> dict[str, str]:
 
 def keep_described(table: StreamTable, runtime: Runtime) -> None:
     """Tell again what the table says about itself, if it was altered or defined anew since."""
-    if table.location and runtime.tables.exists(table.location):
+    if not table.location or not runtime.tables.exists(table.location):
+        return
+    text = written_definition(_definition_of(table))
+    if runtime.tables.setting(table.location, PROPERTY) != text:
         with write_lock(runtime.locks, table.id):
-            describe(runtime.tables, table.location, _definition_of(table))
+            describe(runtime.spark, table.location, text)
 
 
 def _definition_of(table: StreamTable) -> dict[str, object]:

@@ -22,14 +22,12 @@ def written_definition(definition: Mapping[str, object]) -> str:
     return json.dumps(definition, sort_keys=True)
 
 
-def describe(tables: DeltaTables, location: str, definition: Mapping[str, object]) -> None:
-    """Make the table say how it is defined; a commit without data, and only if it says something else now."""
-    text = written_definition(definition)
-    if tables.setting(location, PROPERTY) != text:
-        escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-        tables.spark.sql(
-            f"ALTER TABLE delta.{quote(location)} SET TBLPROPERTIES ('{PROPERTY}' = '{escaped}')"
-        )
+def describe(spark: SparkSession, location: str, text: str) -> None:
+    """Make a table say how it is defined: a commit without data."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.parser.escapedStringLiterals", "false")
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    session.sql(f"ALTER TABLE delta.{quote(location)} SET TBLPROPERTIES ('{PROPERTY}' = '{escaped}')")
 
 
 def described_tables(
