@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -229,3 +232,37 @@ def test_a_table_that_keeps_its_own_time_is_read_as_of_the_data_timestamp(watche
     assert not stored(trickle, "copy")
     assert "refreshed copy" in watched.after(3600)
     assert stored(trickle, "copy") == {(1,): 1}
+
+
+def test_the_command_runs_until_it_is_told_to_stop(own: Trickle, tmp_path: Path) -> None:
+    """A process of its own: SIGHUP makes it read its settings, SIGTERM ends it when what has begun is done."""
+    own.sql(f"CREATE DATABASE command LOCATION '{tmp_path}/warehouse/command.db'")
+    own.sql("CREATE TABLE command.t (id INT) USING delta")
+    own.create_stream_table("command.copy", "SELECT id FROM command.t", "6s")
+    own.sql("INSERT INTO command.t VALUES (1), (2)")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "spark_trickle", "--home", str(tmp_path), "run"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    said: list[str] = []
+    assert process.stderr is not None
+    reader = threading.Thread(target=lambda: said.extend(process.stderr or ()), daemon=True)
+    reader.start()
+    try:
+        until(lambda: any("copy: DIFFERENTIAL, +2 rows" in line for line in said))
+        (tmp_path / "trickle.toml").write_text("lease_seconds = 0")
+        process.send_signal(signal.SIGHUP)
+        until(lambda: any("must be at least 1" in line for line in said))
+        (tmp_path / "trickle.toml").write_text("lease_seconds = 30")
+        process.send_signal(signal.SIGHUP)
+        until(lambda: any("were read again" in line for line in said))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=120) == 0
+    finally:
+        process.kill()
+    assert process.stdout is not None
+    out = process.stdout.read()
+    assert out.startswith("Stopped: ")
+    assert not [line for line in said if "Traceback" in line]

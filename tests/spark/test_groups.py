@@ -116,3 +116,40 @@ def test_without_atomicity_the_end_reads_older_versions_that_go_together(diamond
     assert diamond.verify("d").equal
     sums = {row[0]: row[1] for row in stored(diamond, "d")}
     assert sums["s"] == 9, "b with order 5, as c has it, and without order 6"
+
+
+LEVELS = {
+    "sums": ("SELECT region, SUM(amount) AS s FROM orders GROUP BY region", "1m"),
+    "shares": ("SELECT region, SUM(100 DIV amount) AS q FROM orders GROUP BY region", "2m"),
+    "middle": ("SELECT a.region, a.s, b.q FROM sums a JOIN shares b ON a.region <=> b.region", "DOWNSTREAM"),
+    "left_side": ("SELECT region, s FROM middle WHERE q > 1", "1m"),
+    "right_side": (
+        "SELECT m.region, m.q + a.s AS x FROM middle m JOIN sums a ON m.region <=> a.region",
+        "4m",
+    ),
+    "end": ("SELECT l.region, l.s, r.x FROM left_side l JOIN right_side r ON l.region <=> r.region", "1m"),
+}
+
+
+@pytest.mark.parametrize("consistency", ["none", "atomic"])
+def test_two_diamonds_that_share_a_table_never_mix(watched: Watched, consistency: str) -> None:
+    """Four levels; one side at the bottom fails for a while, and is then suspended."""
+    trickle = watched.trickle
+    trickle.sql("CREATE TABLE orders (id INT, region STRING, amount INT) USING delta")
+    trickle.sql("INSERT INTO orders VALUES (1, 'n', 10), (2, 'n', 30), (3, 's', 5), (4, NULL, 1)")
+    for name, (query, schedule) in LEVELS.items():
+        trickle.create_stream_table(name, query, schedule, diamond_consistency=consistency)
+    before = stored(trickle, "end")
+    trickle.sql("INSERT INTO orders VALUES (5, 's', 0), (6, 'n', 7)")
+    for seconds in (60, 2, 4, 3600):
+        watched.after(seconds)
+        assert stored(trickle, "end") == before
+        assert all(trickle.verify(name).equal for name in LEVELS)
+    assert trickle._table("shares").status == "SUSPENDED"
+    moved = stored(trickle, "sums") == answer(trickle, "sums", LEVELS["sums"][0])
+    assert moved == (consistency == "none")
+    trickle.sql("UPDATE orders SET amount = 20 WHERE id = 5")
+    trickle.resume("shares")
+    watched.after(3600)
+    for name, (query, _) in LEVELS.items():
+        assert stored(trickle, name) == answer(trickle, name, query), name

@@ -51,13 +51,16 @@ def run(
         else:
             spinner.say("The settings were read again.")
 
+    def watch(overview: "Overview") -> None:
+        if seconds and not timer.is_alive() and not stop.is_set():
+            timer.start()  # now, as Spark has started
+        spinner.show(_status_line(overview))
+
     timer = threading.Timer(seconds or 0, stop.set)
     before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
     before[signal.SIGHUP] = signal.signal(signal.SIGHUP, reread)
     try:
-        if seconds:
-            timer.start()
-        trickle.run(stop, tell, lambda overview: spinner.show(_status_line(overview)))
+        trickle.run(stop, tell, watch)
     finally:
         timer.cancel()
         for number, handler in before.items():

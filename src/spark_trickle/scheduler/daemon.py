@@ -119,7 +119,9 @@ class Daemon:
         """Once for every time that a table becomes stale."""
         stale = stale_tables(world.states, world.now)
         for name in stale.keys() - self._stale:
-            message = f"It is {stale[name]} old, more than twice what its schedule `{world.tables[name].schedule}` allows."
+            age = timedelta(seconds=int(stale[name].total_seconds()))
+            allowed = world.tables[name].schedule
+            message = f"It is {age} old, more than twice what its schedule `{allowed}` allows."
             self._tell(Event("stale", name, world.now, message=message))
         self._stale = set(stale)
 
