@@ -22,11 +22,17 @@ class SourceVersion:
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """`inputs`: what was read directly, by source name; `bases`: the base tables below, transitively."""
+    """What was read, by name: `inputs` directly; below, transitively, `bases` and, `through` them, stream tables."""
 
     inputs: Mapping[str, SourceVersion] = field(default_factory=dict)
     bases: Mapping[str, SourceVersion] = field(default_factory=dict)
     data_timestamp: datetime | None = None
+    through: Mapping[str, SourceVersion] = field(default_factory=dict)
+
+    @property
+    def ancestors(self) -> Mapping[str, SourceVersion]:
+        """Everything below that two readers must agree on."""
+        return {**self.through, **self.bases}
 
     def to_json(self) -> str:
         def versions(of: Mapping[str, SourceVersion]) -> dict[str, list[str | int]]:
@@ -34,7 +40,12 @@ class Frontier:
 
         stamp = self.data_timestamp.isoformat() if self.data_timestamp else None
         return json.dumps(
-            {"inputs": versions(self.inputs), "bases": versions(self.bases), "data_timestamp": stamp}
+            {
+                "inputs": versions(self.inputs),
+                "bases": versions(self.bases),
+                "data_timestamp": stamp,
+                "through": versions(self.through),
+            }
         )
 
     @classmethod
@@ -49,4 +60,5 @@ class Frontier:
             versions(raw["inputs"]),
             versions(raw["bases"]),
             datetime.fromisoformat(stamp) if stamp else None,
+            versions(raw.get("through", {})),
         )

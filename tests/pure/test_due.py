@@ -221,3 +221,20 @@ def test_a_unit_of_which_one_member_cannot_be_refreshed_is_left_alone(change: di
     ]
     tables[1] = replace(tables[1], **change)
     assert names(due(tables, START, RETRY, [("b", "c", "d")])) == ["alone"]
+
+
+def test_who_reads_a_unit_at_work_waits_for_all_of_it() -> None:
+    tables = [
+        TableState("p", Every(60), ("q",), reached=START - seconds(100)),
+        TableState("q", Every(60), ("p",), reached=START - seconds(100), busy=True),
+        TableState("r", Every(60), ("p",), reached=START - seconds(100)),
+    ]
+    assert due(tables, START, RETRY, [("p", "q")]) == []
+
+
+def test_another_attempt_is_for_what_there_is_by_now() -> None:
+    table = TableState("t", Every(86_400), reached=START - timedelta(days=2))
+    (first,) = due([table], START + seconds(1000), RETRY)
+    failed = replace(table, failures=1, failed_at=START + seconds(1000))
+    (again,) = due([failed], START + seconds(1010), RETRY)
+    assert first.at < again.at <= START + seconds(1010)

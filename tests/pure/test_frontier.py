@@ -35,6 +35,7 @@ def test_the_text_is_plain_json() -> None:
         "inputs": {"orders": ["6c1f", 7]},
         "bases": {},
         "data_timestamp": None,
+        "through": {},
     }
 
 

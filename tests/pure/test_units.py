@@ -47,6 +47,16 @@ def test_what_lies_between_two_members_is_a_member() -> None:
             assert not (graph.ancestors(table) & inside and set(graph.downstream(table)) & inside)
 
 
+def test_units_that_read_each_other_crosswise_are_one() -> None:
+    reads = {
+        "a1": ["s"], "b2": ["t"], "a2": ["s", "b2"], "aend": ["a1", "a2"], "b1": ["t", "a1"], "bend": ["b1", "b2"],
+    }  # fmt: skip
+    graph = Dependencies(reads)
+    (unit,) = units_of(graph, set(reads))
+    assert set(unit.members) == set(reads)
+    assert members(in_order(graph, ["bend"], [unit])) == [unit.members]
+
+
 def test_one_table_takes_along_what_it_reads_and_what_is_refreshed_with_that() -> None:
     graph = Dependencies(DIAMOND)
     units = units_of(graph, {"d"})

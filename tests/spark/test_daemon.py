@@ -196,16 +196,19 @@ def test_alerts_are_posted_and_a_webhook_that_is_down_harms_nobody() -> None:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     event = Event("stale", "spark_catalog.default.t", START, message="It is late.")
     assert event.alert is not None
-    webhook = Webhook(f"http://127.0.0.1:{server.server_port}/x")
+    problems: list[str] = []
+    webhook = Webhook(f"http://127.0.0.1:{server.server_port}/x", problems.append)
     webhook.send(event.alert)
     webhook.close()
     server.shutdown()
     assert received == [event.alert]
     assert (received[0]["alert"], received[0]["stream_table"]) == ("stale", "t")
-    down = Webhook(f"http://127.0.0.1:{server.server_port}/x")
+    down = Webhook(f"http://127.0.0.1:{server.server_port}/x", problems.append)
     server.server_close()
+    assert problems == []
     down.send(event.alert)
     down.close()
+    assert "It is late." in problems[0]
     assert Event("refreshed", "t", START).alert is None
 
 

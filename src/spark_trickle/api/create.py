@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from spark_trickle.api.cycles import check_cycle, mark_cycles
+from spark_trickle.api.cycles import check_cycle
 from spark_trickle.catalog import DefinitionKind, DiamondConsistency, RefreshMode, StreamTable
 from spark_trickle.catalyst.plan import Plan
 from spark_trickle.errors import StateError, TableNameError, UnsupportedQueryError
 from spark_trickle.frontier import Frontier
 from spark_trickle.names import TableName, check_new_name, parse_name, shown
+from spark_trickle.refresh.circular import mark_cycles
 from spark_trickle.refresh.compute import layout_of
 from spark_trickle.refresh.definitions import Prepared
 from spark_trickle.refresh.described import properties_of
@@ -89,7 +90,7 @@ def create(request: Request, runtime: Runtime, replacing: StreamTable | None) ->
 def _create(
     table: StreamTable, request: Request, prepared: Prepared, plan: Plan | None, runtime: Runtime
 ) -> RefreshResult | None:
-    sources = dependencies_of(table.id, prepared, Frontier(), runtime)
+    sources = dependencies_of(table.id, prepared, Frontier(), read_graph(runtime.catalog).tables)
     with runtime.catalog.begin() as catalog:
         catalog.stream_tables.add(table)
         catalog.dependencies.replace(table.id, sources)
@@ -119,7 +120,7 @@ def _redefine(
     kept = runtime.definitions.remembered_frame(old.id)
     status = "INITIALIZING" if old.frontier is None else "ACTIVE"
     changes = {name: getattr(table, name) for name in _REDEFINED} | {"status": status}
-    sources = dependencies_of(table.id, prepared, Frontier(), runtime)
+    sources = dependencies_of(table.id, prepared, Frontier(), read_graph(runtime.catalog).tables)
     with runtime.catalog.begin() as catalog:
         before = catalog.dependencies.of(old.id)
         reason = "its definition was replaced"

@@ -199,7 +199,7 @@ class Trickle:
         if status != _UNCHANGED:
             changes["status"] = check_status(status)
             if changes["status"] == "ACTIVE":
-                changes |= {"consecutive_errors": 0, "last_error": "", "failed_at": None}
+                changes |= {"consecutive_errors": 0, "last_error": "", "failed_at": self._clock()}
                 if table.frontier is None:
                     changes["status"] = "INITIALIZING"
         if not changes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, delete, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from spark_trickle.catalog.schema import EPOCHS
@@ -28,6 +28,12 @@ class Epochs:
         ]
         if rows:
             self._connection.execute(dialect.insert(EPOCHS).on_conflict_do_nothing(), rows)
+        agreed = self.of(at)
+        for name, version in newest.items():
+            if agreed[name].table_id != version.table_id:  # another table by now
+                where = (EPOCHS.c.data_timestamp == at) & (EPOCHS.c.source_name == name)
+                values = {"table_id": version.table_id, "version": version.version}
+                self._connection.execute(update(EPOCHS).where(where).values(values))
         agreed = self.of(at)
         return {name: agreed[name] for name in newest}
 

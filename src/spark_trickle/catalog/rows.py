@@ -57,7 +57,7 @@ class StreamTable:
     Everything committed before is, unless a table above it is suspended or refreshed by hand only.
     """
     failed_at: datetime | None = None
-    """When the last of its consecutive errors happened."""
+    """When the last of its consecutive errors happened, or when it was resumed; None once it has been refreshed."""
     diamond_consistency: DiamondConsistency = "none"
     """Whether a failure in a diamond it belongs to takes the other members back."""
 

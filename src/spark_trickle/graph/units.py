@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import networkx as nx
@@ -36,17 +36,15 @@ def units_of(graph: Dependencies, atomic: Set[str]) -> list[Unit]:
     """
     cycles = graph.cycles()
     diamonds = [frozenset(g.members) for g in diamond_groups(graph)] if atomic else []
+    groups = [*cycles, *(d for d in diamonds if d & atomic)]
     merged: list[frozenset[str]] = []
-    for group in [*cycles, *(d for d in diamonds if d & atomic)]:
-        grown = _with_paths(graph, group)
-        while touching := [other for other in merged if other & grown]:
-            merged = [other for other in merged if other not in touching]
-            grown = _with_paths(graph, grown.union(*touching))
-        merged.append(grown)
+    while groups != merged:
+        merged = groups
+        groups = _merged(graph, merged)
     order = graph.order()
     return [
         Unit(tuple(name for name in order if name in group), tuple(c for c in cycles if c <= group))
-        for group in merged
+        for group in groups
     ]
 
 
@@ -61,18 +59,31 @@ def in_order(graph: Dependencies, names: Iterable[str], units: Sequence[Unit]) -
             continue
         needed[name] = home.get(name) or Unit((name,))
         waiting += [*graph.upstream(name), *needed[name].members]
-    contracted: nx.DiGraph[tuple[str, ...]] = nx.DiGraph()
-    for name, unit in needed.items():
-        contracted.add_node(unit.members)
-        for source in graph.sources(name):
-            if source in needed and needed[source] != unit:
-                contracted.add_edge(needed[source].members, unit.members)
+    contracted = _contracted(graph, {name: unit.members for name, unit in needed.items()})
     by_members = {unit.members: unit for unit in needed.values()}
     return [by_members[members] for members in nx.lexicographical_topological_sort(contracted)]
 
 
-def _with_paths(graph: Dependencies, group: frozenset[str]) -> frozenset[str]:
-    """The group and the stream tables between its members."""
-    above = set().union(*(graph.ancestors(name) for name in group))
-    below = set().union(*(graph.downstream(name) for name in group))
-    return group | (above & below)
+def _merged(graph: Dependencies, groups: Sequence[frozenset[str]]) -> list[frozenset[str]]:
+    """Groups that share a table, or that read each other, are one, with all that lies between."""
+    sharing: nx.Graph[str] = nx.Graph()
+    for group in groups:
+        nx.add_path(sharing, sorted(group))
+        sharing.add_nodes_from(group)
+    joined = [frozenset(part) for part in nx.connected_components(sharing)]
+    home = {name: tuple(sorted(group)) for group in joined for name in group}
+    contracted = _contracted(graph, {name: home.get(name, (name,)) for name in graph.order()})
+    circles = (part for part in nx.strongly_connected_components(contracted) if len(part) > 1)
+    grown = [frozenset(name for node in part for name in node) for part in circles]
+    rest = [group for group in joined if not any(group <= other for other in grown)]
+    return sorted([*grown, *rest], key=min)
+
+
+def _contracted(graph: Dependencies, home: Mapping[str, tuple[str, ...]]) -> nx.DiGraph[tuple[str, ...]]:
+    """The graph with some tables in the place of each: an edge wherever one of them reads one of the others."""
+    contracted: nx.DiGraph[tuple[str, ...]] = nx.DiGraph()
+    for name, group in home.items():
+        contracted.add_node(group)
+        sources = (home[source] for source in graph.sources(name) if source in home)
+        contracted.add_edges_from((source, group) for source in sources if source != group)
+    return contracted

@@ -40,11 +40,12 @@ def common_points(history: Mapping[str, Sequence[Point]]) -> dict[str, Point]:
 def _newer_side(chosen: Mapping[str, Point]) -> str | None:
     """The table of some disagreement that has read the newer version; None when all agree."""
     for one, other in itertools.permutations(chosen, 2):
-        read = chosen[other].frontier.inputs.get(one)
+        frontier = chosen[other].frontier
+        read = frontier.through.get(one) or frontier.inputs.get(one)
         if read is not None and read.version != chosen[one].version:
             return one if chosen[one].version > read.version else other
     for one, other in itertools.combinations(chosen, 2):
-        first, second = chosen[one].frontier.bases, chosen[other].frontier.bases
+        first, second = chosen[one].frontier.ancestors, chosen[other].frontier.ancestors
         for base in first.keys() & second.keys():
             if first[base] != second[base]:
                 return one if first[base].version >= second[base].version else other

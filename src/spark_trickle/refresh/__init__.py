@@ -20,6 +20,7 @@ remember.py     what the catalog keeps of a refresh
 graph.py        who reads what, as the catalog has it
 units.py        stream tables refreshed together or not at all
 restore.py      a stream table taken back to what it was
+circular.py     whether stream tables may read each other in a circle
 cycle.py        stream tables that read each other in a circle
 fixpoint.py     queries evaluated until nothing is new
 upstream.py     a stream table and everything it is made from, at one set of base versions

@@ -11,32 +11,37 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from spark_trickle.catalog import StreamTable
 from spark_trickle.catalyst.plan import WEIGHT
+from spark_trickle.catalyst.spark_errors import condition_of, sentence_of
 from spark_trickle.errors import RefreshError
 from spark_trickle.frontier import Frontier, SourceVersion
 from spark_trickle.incremental.monotone import shrinks_with
 from spark_trickle.names import shown
 from spark_trickle.refresh.attempt import Attempt, Steps
 from spark_trickle.refresh.choose import Action, Decision
+from spark_trickle.refresh.circular import check_member, check_types, mark_cycles
 from spark_trickle.refresh.compute import Computation, Moment, VersionReader, layout_of
 from spark_trickle.refresh.definitions import Prepared
-from spark_trickle.refresh.described import keep_described
 from spark_trickle.refresh.fixpoint import Fixpoint, NoFixpoint
 from spark_trickle.refresh.interval import Interval, check_agreement
 from spark_trickle.refresh.pins import Pins
-from spark_trickle.refresh.recover import recover
+from spark_trickle.refresh.recover import recovered
 from spark_trickle.refresh.remember import find, remember, remember_failure
 from spark_trickle.refresh.results import RefreshResult
-from spark_trickle.refresh.runtime import Runtime, lease_on, owner_name
+from spark_trickle.refresh.runtime import Runtime, lease_on, owner_name, refreshing
 from spark_trickle.refresh.skip import reached_meanwhile, skipped
+from spark_trickle.refresh.vector import Agreement, pinned
+from spark_trickle.refresh.write import GONE
 from spark_trickle.storage.apply import Written, add_change, overwrite
 from spark_trickle.storage.changes import changes_between
 from spark_trickle.storage.commits import Stamp
 from spark_trickle.storage.locks import write_lock
-from spark_trickle.storage.tables import VersionUnavailable
+from spark_trickle.storage.tables import Snapshot, VersionUnavailable
 
 
 def refresh_cycle(
@@ -48,10 +53,11 @@ def refresh_cycle(
 ) -> list[RefreshResult]:
     """Bring all members to the pinned versions, alone; see `refresh_table`."""
     start = time.monotonic()
+    mark_cycles(runtime)
     with ExitStack() as leases:
         for name in sorted(names):
             table = find(name, runtime)
-            holder = leases.enter_context(lease_on(runtime, table.id))
+            holder = leases.enter_context(lease_on(runtime, refreshing(table.id)))
             if holder is not None:
                 return [skipped(table, holder, start, runtime)]
         tables = [find(name, runtime) for name in names]
@@ -66,6 +72,7 @@ class _Measured:
 
     new: Mapping[str, SourceVersion]
     bases: Mapping[str, SourceVersion]
+    through: Mapping[str, SourceVersion]
     changed: frozenset[str]
     rebuild: str
     """Why the stored rows cannot be continued from, if so."""
@@ -80,12 +87,10 @@ class _Round:
         self._runtime = runtime
         self._pins = pins
         self._upstream = upstream
-        states = {name: recover(find(name, runtime), runtime) for name in names}
+        states = {name: recovered(find(name, runtime), runtime) for name in names}
         self._tables = {name: state.table for name, state in states.items()}
         self._foreign = next((s.foreign_write for s in states.values() if s.foreign_write), "")
         self._steps = Steps(runtime)
-        for table in self._tables.values():
-            keep_described(table, runtime)
 
     def refresh(self, start: float) -> list[RefreshResult]:
         with self._runtime.catalog.begin() as catalog:
@@ -96,6 +101,9 @@ class _Round:
         try:
             with self._steps.step("measure"):
                 prepared = {n: self._runtime.definitions.of(t) for n, t in self._tables.items()}
+                for name, one in prepared.items():
+                    check_member(name, one.definition, frozenset(prepared))
+                check_types(prepared)
                 measured = self._measure(prepared)
             decision, written, iterations = self._carry_out(prepared, measured)
         except BaseException as error:
@@ -132,28 +140,27 @@ class _Round:
 
     def _measure(self, prepared: Mapping[str, Prepared]) -> _Measured:
         new: dict[str, SourceVersion] = {}
-        bases: dict[str, SourceVersion] = {}
+        agreement = Agreement()
         for name, one in prepared.items():
+            pins = pinned(self._pins, one.definition, self._upstream, self._runtime)
             for source in one.definition.sources.keys() - self._tables.keys():
-                version, below = self._outside(source, name)
-                new[source] = version
-                for base, read in below.items():
-                    if bases.setdefault(base, read) != read:
-                        mixed = f"versions {bases[base].version} and {read.version} of `{shown(base)}`"
-                        check_agreement(self._tables[name], Interval(Frontier(), None, (), mixed))
-        return _Measured(new, bases, *self._changed(prepared, new, bases))
+                new[source], below = self._outside(source, name, pins)
+                agreement.read(source, new[source], below)
+            check_agreement(self._tables[name], Interval(Frontier(), None, (), agreement.problem))
+        changed, rebuild = self._changed(prepared, new, agreement.bases)
+        return _Measured(new, agreement.bases, agreement.through, changed, rebuild)
 
-    def _outside(self, source: str, reader: str) -> tuple[SourceVersion, Mapping[str, SourceVersion]]:
+    def _outside(self, source: str, reader: str, pins: Pins) -> tuple[SourceVersion, Frontier | None]:
         table = self._upstream.get(source)
         if table is None:
-            return self._pins.bases[source], {source: self._pins.bases[source]}
+            return pins.bases[source], None
         if table.frontier is None or table.table_version is None:
             raise RefreshError(
                 f"`{shown(source)}` has not been filled yet, so `{shown(reader)}` cannot read it.",
                 hint=f"Refresh `{shown(source)}` first.",
                 code="UPSTREAM_NOT_READY",
             )
-        return SourceVersion(table.table_id, table.table_version), table.frontier.bases
+        return SourceVersion(table.table_id, table.table_version), table.frontier
 
     def _changed(
         self,
@@ -248,8 +255,14 @@ class _Round:
                 new = self._runtime.tables.snapshot(location, measured.new[source])
                 columns = [c.name for c in one.definition.columns_of(source)]
                 tables = self._runtime.tables.in_session(one.planner.spark)
-                change = changes_between(tables, old, new, columns)
-                if change is not None and change.where(f"{WEIGHT} < 0").limit(1).collect():
+                try:
+                    change = changes_between(tables, old, new, columns)
+                    lost = change is not None and bool(change.where(f"{WEIGHT} < 0").limit(1).collect())
+                except (PySparkException, Py4JError) as error:
+                    if not condition_of(error).startswith(GONE):
+                        raise
+                    return f"files of the version read last are gone: {sentence_of(error)}"
+                if lost:
                     return f"rows of `{shown(source)}` were removed"
         return ""
 
@@ -279,7 +292,7 @@ class _Round:
         """Every member once, if it changes. What each of them reads of the others is what they will have become."""
         changes = {name: self._difference(prepared[name], name, found[name]) for name in prepared}
         expected = {
-            name: Written(self._newest(name) + 1, 0, 0) if change is not None else None
+            name: Written(change.against.version + 1, 0, 0) if change else None
             for name, change in changes.items()
         }
         frontiers = self._frontiers(prepared, measured, expected)
@@ -298,28 +311,25 @@ class _Round:
             )
             with write_lock(self._runtime.locks, table.id):
                 layout, tables = layout_of(definition), self._runtime.tables
-                if isinstance(change, _Everything):
+                if change.everything:
                     written[name] = overwrite(tables, table.location, layout, change.rows, stamp)
                 else:
-                    stored = tables.latest_snapshot(table.location)
-                    written[name] = add_change(tables, stored, layout, change, stamp)
+                    written[name] = add_change(tables, change.against, layout, change.rows, stamp)
                 self._runtime.on_step("committed")
         return written
 
-    def _difference(self, one: Prepared, name: str, rows: DataFrame) -> DataFrame | _Everything | None:
-        """What the member's table lacks or has too much; its whole content where the columns are others than stored."""
+    def _difference(self, one: Prepared, name: str, rows: DataFrame) -> _Change | None:
+        """What the member's table lacks or has too much; its whole content where that is not to be compared."""
         stored = self._runtime.tables.latest_snapshot(self._tables[name].location)
-        layout = layout_of(one.definition)
-        if self._runtime.tables.rows(stored).dtypes != layout.schema_types:
-            return _Everything(rows)
+        same = self._runtime.tables.rows(stored).dtypes == layout_of(one.definition).schema_types
+        if self._tables[name].table_version is None or not same:
+            return _Change(stored, rows, everything=True)
         nothing = Moment()
         with Computation(
             one, self._runtime.tables, nothing, nothing, self._runtime.settings.local_change_rows
         ) as computation:
-            return computation.against(rows, stored)
-
-    def _newest(self, name: str) -> int:
-        return self._runtime.tables.latest(self._tables[name].location).version
+            change = computation.against(rows, stored)
+        return None if change is None else _Change(stored, change)
 
     def _frontiers(
         self,
@@ -336,12 +346,18 @@ class _Round:
                 table.table_id or self._runtime.tables.latest(table.location).table_id, version
             )
         every = {**measured.new, **after}
-        return {
-            name: Frontier({source: every[source] for source in one.definition.sources}, measured.bases)
-            for name, one in prepared.items()
-        }
+        frontiers = {}
+        for name, one in prepared.items():
+            inputs = {source: every[source] for source in one.definition.sources}
+            others = {other: version for other, version in after.items() if other != name}
+            frontiers[name] = Frontier(inputs, measured.bases, through={**measured.through, **others})
+        return frontiers
 
 
 @dataclass(frozen=True)
-class _Everything:
+class _Change:
+    """What to write to a member: a change of the version it was compared with, or its whole content."""
+
+    against: Snapshot
     rows: DataFrame
+    everything: bool = False

@@ -149,6 +149,8 @@ class Definitions:
                 code="DATAFRAME_OF_ANOTHER_PROCESS",
             )
         planner = self._planner_like(self._spark)
+        if CIRCULAR in table.session_settings:
+            plan = planner.distinct(plan)
         return Prepared(planner, define(planner, plan, policy_in(table.session_settings)))
 
     def _planner_like(self, spark: SparkSession) -> Planner:

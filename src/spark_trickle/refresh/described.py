@@ -27,6 +27,7 @@ def _definition_of(table: StreamTable) -> dict[str, object]:
     """What the table itself is to say about how it is defined."""
     return {
         "id": table.id,
+        "name": table.name,
         "query": table.query,
         "definition_kind": table.definition_kind,
         "catalog_name": table.catalog_name,

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from spark_trickle.catalog import StreamTable
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from spark_trickle.catalog import Dependency, StreamTable
+from spark_trickle.catalyst.spark_errors import sentence_of
 from spark_trickle.errors import TrickleError
 from spark_trickle.frontier import Frontier
 from spark_trickle.names import shown
@@ -15,7 +19,7 @@ from spark_trickle.refresh.graph import Graph, read_graph
 from spark_trickle.refresh.recover import look
 from spark_trickle.refresh.remember import dependencies_of
 from spark_trickle.refresh.retention import risks
-from spark_trickle.refresh.runtime import Runtime, is_dead
+from spark_trickle.refresh.runtime import Runtime, is_dead, refreshing
 from spark_trickle.storage.describe import described_tables, last_stamped
 
 
@@ -34,7 +38,11 @@ def examine(runtime: Runtime) -> list[Finding]:
     graph = read_graph(runtime.catalog)
     found: list[Finding] = []
     for table in graph.tables.values():
-        found += _of_table(table, runtime)
+        try:
+            found += _of_table(table, runtime)
+        except (PySparkException, Py4JError) as error:
+            what = f"It cannot be read: {sentence_of(error)}"
+            found.append(Finding("error", shown(table.name), what, "Look into its folder `_delta_log`."))
     found += _of_sources(graph, runtime)
     for risk in risks(graph, runtime.clock(), runtime):
         hint = f"trickle refresh {shown(risk.name)}"
@@ -47,53 +55,48 @@ def examine(runtime: Runtime) -> list[Finding]:
 def rebuild(runtime: Runtime) -> list[str]:
     """Enter every table that says it is a stream table and is unknown to the catalog; their names, sources first."""
     known = {table.id for table in read_graph(runtime.catalog).tables.values()}
-    entered = []
+    found = {}
     for name, location, definition in described_tables(runtime.spark, runtime.tables):
-        if definition["id"] not in known:
-            _enter(str(name), location, definition, runtime)
-            entered.append(str(name))
-    for entry in entered:
-        _enter_sources(entry, runtime)
+        if definition["id"] not in known and definition["name"] == str(name):
+            found[str(name)] = _as_described(location, definition, runtime)
+    names = found.keys() | read_graph(runtime.catalog).tables.keys()
+    sources = {table.name: _sources_of(table, names, runtime) for table in found.values()}
+    with runtime.catalog.begin() as catalog:
+        for table in found.values():
+            catalog.stream_tables.add(table)
+        for table in found.values():
+            catalog.dependencies.replace(table.id, sources[table.name])
     order = read_graph(runtime.catalog).dependencies.order()
-    return sorted(entered, key=order.index)
+    return sorted(found, key=order.index)
 
 
-def _enter(name: str, location: str, definition: Mapping[str, Any], runtime: Runtime) -> None:
+def _as_described(location: str, definition: Mapping[str, Any], runtime: Runtime) -> StreamTable:
+    """The catalog's row of a stream table, from what the table says of itself and its newest commit of ours."""
     fields = {**definition, "created_at": datetime.fromisoformat(definition["created_at"])}
     commit = last_stamped(runtime.tables, location)
     stamp = commit.stamp if commit else None
-    lost = "its frontier was lost with the catalog"
-    with runtime.catalog.begin() as catalog:
-        catalog.stream_tables.add(
-            StreamTable(
-                name=name,
-                location=location,
-                status="ACTIVE",
-                fingerprint=stamp.fingerprint if stamp else "",
-                frontier=stamp.frontier if stamp else None,
-                table_version=commit.version if commit and stamp else None,
-                table_id=runtime.tables.latest(location).table_id,
-                sequence=stamp.sequence if stamp else 0,
-                needs_reinit=stamp is None,
-                reinit_reason="" if stamp else lost,
-                updated_at=runtime.clock(),
-                **fields,
-            )
-        )
+    return StreamTable(
+        location=location,
+        status="ACTIVE",
+        fingerprint=stamp.fingerprint if stamp else "",
+        frontier=stamp.frontier if stamp else None,
+        table_version=commit.version if commit and stamp else None,
+        table_id=runtime.tables.latest(location).table_id,
+        sequence=stamp.sequence if stamp else 0,
+        needs_reinit=stamp is None,
+        reinit_reason="" if stamp else "its frontier was lost with the catalog",
+        updated_at=runtime.clock(),
+        **fields,
+    )
 
 
-def _enter_sources(name: str, runtime: Runtime) -> None:
-    """What it reads; a definition that means nothing any more is told by the next refresh."""
-    with runtime.catalog.begin(write=False) as catalog:
-        table = catalog.stream_tables.get(name)
-    assert table is not None and table.location  # noqa: S101 - it was entered just now
+def _sources_of(table: StreamTable, names: Set[str], runtime: Runtime) -> list[Dependency]:
+    """What it reads; a definition that means nothing any more is told by its next refresh."""
     try:
         prepared = runtime.definitions.of(table)
     except TrickleError:
-        return
-    rows = dependencies_of(table.id, prepared, table.frontier or Frontier(), runtime)
-    with runtime.catalog.begin() as catalog:
-        catalog.dependencies.replace(table.id, rows)
+        return []
+    return dependencies_of(table.id, prepared, table.frontier or Frontier(), names)
 
 
 # What can be wrong
@@ -126,10 +129,13 @@ def _of_sources(graph: Graph, runtime: Runtime) -> Iterator[Finding]:
             runtime.tables.latest(location)
         except TrickleError as error:
             yield Finding("error", shown(source), error.message, error.hint or "")
+        except (PySparkException, Py4JError) as error:
+            what = f"It cannot be read: {sentence_of(error)}"
+            yield Finding("error", shown(source), what, "Look into its folder `_delta_log`.")
 
 
 def _of_processes(graph: Graph, runtime: Runtime) -> Iterator[Finding]:
-    names = {f"refresh:{table.id}": shown(table.name) for table in graph.tables.values()}
+    names = {refreshing(table.id): shown(table.name) for table in graph.tables.values()}
     with runtime.catalog.begin(write=False) as catalog:
         held = {lease.name: lease for lease in catalog.leases.held()}
         running = {t.id: catalog.refreshes.running(t.id) for t in graph.tables.values()}
@@ -140,14 +146,16 @@ def _of_processes(graph: Graph, runtime: Runtime) -> Iterator[Finding]:
                 "warning", names.get(lease.name, lease.name), what, "The next refresh takes it over."
             )
     for identity, rows in running.items():
-        if rows and f"refresh:{identity}" not in held:
+        if rows and refreshing(identity) not in held:
             what = "A refresh was begun and never ended: its process is gone."
-            yield Finding("warning", names[f"refresh:{identity}"], what, "The next refresh recovers.")
+            yield Finding("warning", names[refreshing(identity)], what, "The next refresh recovers.")
 
 
 def _unknown(graph: Graph, runtime: Runtime) -> Iterator[Finding]:
     known = {table.id for table in graph.tables.values()}
     for name, _, definition in described_tables(runtime.spark, runtime.tables):
+        if definition["name"] != str(name):
+            continue  # a copy, or renamed: its rows are nobody's business
         if definition["id"] not in known:
             what = "It says that it is a stream table, and the catalog does not know it."
             yield Finding("error", shown(str(name)), what, "trickle doctor --rebuild")

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
 from spark_trickle.catalog import StreamTable
+from spark_trickle.catalyst.spark_errors import refresh_error
+from spark_trickle.names import shown
+from spark_trickle.refresh.described import keep_described
+from spark_trickle.refresh.remember import record_failure
 from spark_trickle.refresh.runtime import Runtime
 from spark_trickle.storage.commits import Stamp, commits_after
 
@@ -94,3 +101,15 @@ def _close_unfinished(table: StreamTable, runtime: Runtime, committed: Stamp | N
                     error="The process ended before its commit; nothing was changed.",
                     error_code="PROCESS_ENDED",
                 )
+
+
+def recovered(table: StreamTable, runtime: Runtime) -> TableState:
+    """As `recover`; the table also tells how it is defined. What Spark says against it is a failed refresh."""
+    try:
+        state = recover(table, runtime)
+        keep_described(state.table, runtime)
+    except (PySparkException, Py4JError) as error:
+        failure = refresh_error(shown(table.name), error)
+        record_failure(table, failure, runtime)
+        raise failure from error
+    return state

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from datetime import datetime
 
 from spark_trickle.catalog import Dependency, StreamTable
@@ -12,6 +13,7 @@ from spark_trickle.names import shown
 from spark_trickle.refresh.attempt import Attempt, Steps
 from spark_trickle.refresh.choose import Decision
 from spark_trickle.refresh.definitions import Prepared
+from spark_trickle.refresh.graph import read_graph
 from spark_trickle.refresh.runtime import Runtime, owner_name
 from spark_trickle.storage.apply import Written
 
@@ -43,6 +45,7 @@ def remember(
             "sequence": table.sequence + 1,
             "table_id": latest.table_id,
         }
+    sources = dependencies_of(table.id, prepared, interval.new, read_graph(runtime.catalog).tables)
     with runtime.catalog.begin() as catalog:
         updated = catalog.stream_tables.update(
             table.id,
@@ -57,7 +60,8 @@ def remember(
             reinit_reason="",
             **progress,
         )
-        catalog.dependencies.replace(table.id, dependencies_of(table.id, prepared, interval.new, runtime))
+        if (updated.query, updated.definition_kind) == (table.query, table.definition_kind):
+            catalog.dependencies.replace(table.id, sources)
         catalog.refreshes.finish(
             refresh_id,
             status="COMPLETED",
@@ -75,16 +79,14 @@ def remember(
 
 
 def dependencies_of(
-    stream_table_id: str, prepared: Prepared, frontier: Frontier, runtime: Runtime
+    stream_table_id: str, prepared: Prepared, frontier: Frontier, stream_tables: Container[str]
 ) -> list[Dependency]:
-    """The catalog rows for what a definition reads."""
-    with runtime.catalog.begin(write=False) as catalog:
-        known = {t.name for t in catalog.stream_tables.all()}
+    """The catalog rows for what a definition reads, given the names of all stream tables."""
     return [
         Dependency(
             stream_table_id,
             source.name,
-            "stream_table" if source.name in known else "delta",
+            "stream_table" if source.name in stream_tables else "delta",
             frontier.inputs[source.name].table_id if source.name in frontier.inputs else "",
             source.location,
             tuple((c.name, c.type) for c in prepared.definition.columns_of(source.name)),

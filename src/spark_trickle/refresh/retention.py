@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
 from spark_trickle.errors import TrickleError
 from spark_trickle.names import shown
 from spark_trickle.refresh.graph import Graph
@@ -43,7 +46,7 @@ def risks(graph: Graph, now: datetime, runtime: Runtime) -> Iterator[Risk]:
             continue
         try:
             kept = retention_of(runtime.tables, row.location, read.version)
-        except TrickleError:
+        except (TrickleError, PySparkException, Py4JError):
             continue
         if kept is not None and now > kept.until - kept.of / _SOON:
             yield Risk(table.name, row.source_name, read.version, kept.until)

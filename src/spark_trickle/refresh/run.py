@@ -11,13 +11,13 @@ from spark_trickle.errors import RefreshError, TrickleError
 from spark_trickle.names import shown
 from spark_trickle.refresh.attempt import Attempt, Steps
 from spark_trickle.refresh.choose import Action, Decision, choose_action
-from spark_trickle.refresh.described import keep_described
+from spark_trickle.refresh.circular import check_still_straight
 from spark_trickle.refresh.interval import check_agreement, facts_of, measure_interval
 from spark_trickle.refresh.pins import Pins
-from spark_trickle.refresh.recover import recover
+from spark_trickle.refresh.recover import recovered
 from spark_trickle.refresh.remember import find, remember, remember_failure
 from spark_trickle.refresh.results import RefreshResult
-from spark_trickle.refresh.runtime import Runtime, lease_on, owner_name
+from spark_trickle.refresh.runtime import Runtime, lease_on, owner_name, refreshing
 from spark_trickle.refresh.skip import reached_meanwhile, skipped
 from spark_trickle.refresh.write import carry_out
 
@@ -35,7 +35,7 @@ def refresh_table(
     """
     table = find(name, runtime)
     start = time.monotonic()
-    with lease_on(runtime, table.id) as holder:
+    with lease_on(runtime, refreshing(table.id)) as holder:
         if holder is not None:
             return skipped(table, holder, start, runtime)
         table = find(name, runtime)
@@ -49,15 +49,15 @@ def _refresh(
 ) -> RefreshResult:
     start = time.monotonic()
     runtime.on_step("recover")
-    state = recover(table, runtime)
+    state = recovered(table, runtime)
     table = state.table
-    keep_described(table, runtime)
     with runtime.catalog.begin() as catalog:
         row = catalog.refreshes.start(table.id, table.sequence + 1, owner_name())
     steps = Steps(runtime)
     try:
         with steps.step("measure"):
             prepared = runtime.definitions.of(table)
+            check_still_straight(table, prepared.definition, runtime)
             interval = measure_interval(table, prepared.definition, pins, upstream, runtime)
             check_agreement(table, interval)
         with steps.step("decide"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -89,11 +89,20 @@ def _exists(pid: int) -> bool:
     return True
 
 
+def refreshing(stream_table_id: str) -> str:
+    """The name of the right to refresh a stream table."""
+    return f"refresh:{stream_table_id}"
+
+
+def refreshing_together(stream_table_ids: Iterable[str]) -> str:
+    """The name of the right to refresh some stream tables as one."""
+    return f"together:{min(stream_table_ids)}"
+
+
 @contextmanager
-def lease_on(runtime: Runtime, stream_table_id: str) -> Iterator[str | None]:
-    """Hold the right to refresh a stream table, renewed while the block runs; yields the holder if refused."""
+def lease_on(runtime: Runtime, name: str) -> Iterator[str | None]:
+    """Hold a right while the block runs, and renew it; yields the holder if refused."""
     owner = owner_name()
-    name = f"refresh:{stream_table_id}"
     seconds = runtime.settings.lease_seconds
     with runtime.catalog.begin() as catalog:
         lease = catalog.leases.acquire(name, owner, seconds, is_dead)
@@ -109,7 +118,7 @@ def lease_on(runtime: Runtime, stream_table_id: str) -> Iterator[str | None]:
             with suppress(TrickleError), runtime.catalog.begin() as catalog:
                 catalog.leases.renew(name, owner, seconds)
 
-    thread = threading.Thread(target=renew, name=f"lease {stream_table_id}", daemon=True)
+    thread = threading.Thread(target=renew, name=f"lease {name}", daemon=True)
     thread.start()
     try:
         yield None

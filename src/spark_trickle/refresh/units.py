@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
 from spark_trickle.catalog import StreamTable
 from spark_trickle.errors import StateError, TrickleError
 from spark_trickle.graph.units import Unit, units_of
-from spark_trickle.graph.vectors import Point
 from spark_trickle.names import shown
 from spark_trickle.refresh.choose import Action
 from spark_trickle.refresh.cycle import refresh_cycle
@@ -18,7 +17,7 @@ from spark_trickle.refresh.pins import Pins, is_suspended, settled
 from spark_trickle.refresh.restore import restore_table
 from spark_trickle.refresh.results import RefreshResult
 from spark_trickle.refresh.run import refresh_table
-from spark_trickle.refresh.runtime import Runtime
+from spark_trickle.refresh.runtime import Runtime, lease_on, refreshing_together
 
 
 class UnitFailed(Exception):  # noqa: N818 - carries the error that the caller tells about
@@ -48,17 +47,30 @@ def units_in(graph: Graph) -> list[Unit]:
 
 def refresh_unit(unit: Unit, terms: Terms, runtime: Runtime) -> list[RefreshResult]:
     """All members, sources first. When one fails, those refreshed before it are taken back to what they were."""
+    if len(unit.steps()) == 1:
+        return _refresh_members(unit, terms, runtime)
+    tables = read_graph(runtime.catalog).tables
+    with lease_on(runtime, refreshing_together(tables[name].id for name in unit.members)) as holder:
+        if holder is not None:
+            raise UnitFailed(unit.members[0], _busy(unit.members[0], f"it is being refreshed by {holder}"))
+        return _refresh_members(unit, terms, runtime)
+
+
+def _refresh_members(unit: Unit, terms: Terms, runtime: Runtime) -> list[RefreshResult]:
     before = read_graph(runtime.catalog).tables
     results: list[RefreshResult] = []
+    done: list[str] = []
     for step in unit.steps():
         try:
             results += _refresh_step(step, terms, runtime)
+            if results[-1].action is Action.SKIP and len(unit.members) > 1:
+                raise _busy(step[0], results[-1].reason)
         except TrickleError as error:
-            _take_back(unit, step, before, runtime)
+            reason = f"`{shown(step[0])}`, which belongs to the same diamond, was not refreshed"
+            for name in reversed(done):
+                restore_table(before[name], reason, runtime)
             raise UnitFailed(step[0], error) from error
-        if results[-1].action is Action.SKIP and len(unit.members) > 1:
-            _take_back(unit, step, before, runtime)
-            raise UnitFailed(step[0], _busy(step[0], results[-1]))
+        done += step
     return results
 
 
@@ -71,23 +83,9 @@ def _refresh_step(step: tuple[str, ...], terms: Terms, runtime: Runtime) -> list
     return [refresh_table(step[0], pins, graph.tables, runtime, terms.unless_reached)]
 
 
-def _take_back(
-    unit: Unit, failed: tuple[str, ...], before: Mapping[str, StreamTable], runtime: Runtime
-) -> None:
-    """Those members that have moved on since."""
-    reason = f"`{shown(failed[0])}`, which belongs to the same diamond, was not refreshed"
-    now = read_graph(runtime.catalog).tables
-    for name in reversed(unit.members):
-        old, new = before.get(name), now.get(name)
-        if old is None or new is None or old.frontier is None or old.table_version is None:
-            continue
-        if (old.table_version, old.frontier) != (new.table_version, new.frontier):
-            restore_table(name, Point(old.table_version, old.frontier), old.data_timestamp, reason, runtime)
-
-
-def _busy(name: str, result: RefreshResult) -> StateError:
+def _busy(name: str, reason: str) -> StateError:
     return StateError(
-        f"`{shown(name)}` is skipped because {result.reason}.",
+        f"`{shown(name)}` is skipped because {reason}.",
         hint="Try again when that refresh has ended.",
         code="UPSTREAM_BUSY",
     )

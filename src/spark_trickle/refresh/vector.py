@@ -6,7 +6,7 @@ the others are read at older versions that go with it, as long as they are retai
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import replace
 
 from spark_trickle.catalog import Catalog, StreamTable
@@ -34,6 +34,35 @@ def points_of(table: StreamTable, catalog: Catalog) -> list[Point]:
     return found
 
 
+class Agreement:
+    """What several sources have read below them, and whether they agree on it."""
+
+    def __init__(self) -> None:
+        self.bases: dict[str, SourceVersion] = {}
+        self.through: dict[str, SourceVersion] = {}
+        self.problem = ""
+
+    def read(self, name: str, version: SourceVersion, below: Frontier | None) -> None:
+        """A source: a base table, or a stream table with its frontier."""
+        if below is None:
+            self._note(self.bases, {name: version})
+        else:
+            self._note(self.bases, below.bases)
+            self._note(self.through, {**below.through, name: version})
+
+    def _note(self, known: dict[str, SourceVersion], read: Mapping[str, SourceVersion]) -> None:
+        for name, version in read.items():
+            if known.setdefault(name, version) != version:
+                self.problem = f"versions {known[name].version} and {version.version} of `{shown(name)}`"
+
+
+def pinned(pins: Pins, definition: Definition, upstream: Container[str], runtime: Runtime) -> Pins:
+    """With the newest version of sources that nobody has pinned: the query may read others than before."""
+    missing = [n for n in definition.sources if n not in upstream and n not in pins.bases]
+    newest = {n: runtime.tables.latest(definition.sources[n].location) for n in missing}
+    return replace(pins, bases={**pins.bases, **newest})
+
+
 def choose_inputs(
     table: StreamTable,
     definition: Definition,
@@ -42,6 +71,7 @@ def choose_inputs(
     runtime: Runtime,
 ) -> tuple[Frontier, str]:
     """What the refresh will have read, and which base versions do not agree, if there is no way that they do."""
+    pins = pinned(pins, definition, upstream, runtime)
     sources = {name: _filled(upstream[name], table) for name in definition.sources if name in upstream}
     newest = {name: Point(version, frontier) for name, (version, frontier) in sources.items()}
     frontier, disagreement = _joined(definition, pins, newest, upstream)
@@ -65,18 +95,13 @@ def _joined(
     definition: Definition, pins: Pins, points: Mapping[str, Point], tables: Mapping[str, StreamTable]
 ) -> tuple[Frontier, str]:
     """The frontier that reads these points and the pinned base tables, and what does not agree in it."""
+    agreement = Agreement()
     inputs: dict[str, SourceVersion] = {}
-    bases: dict[str, SourceVersion] = {}
-    disagreement = ""
     for name in definition.sources:
         point = points.get(name)
-        version = SourceVersion(tables[name].table_id, point.version) if point else pins.bases[name]
-        inputs[name] = version
-        for base, read in (point.frontier.bases if point else {name: version}).items():
-            known = bases.setdefault(base, read)
-            if known != read:
-                disagreement = f"versions {known.version} and {read.version} of `{shown(base)}`"
-    return Frontier(inputs, bases), disagreement
+        inputs[name] = SourceVersion(tables[name].table_id, point.version) if point else pins.bases[name]
+        agreement.read(name, inputs[name], point.frontier if point else None)
+    return Frontier(inputs, agreement.bases, through=agreement.through), agreement.problem
 
 
 def _older(

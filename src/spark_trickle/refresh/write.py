@@ -20,7 +20,7 @@ from spark_trickle.storage.locks import write_lock
 from spark_trickle.storage.warehouse import create_table
 
 _MEMORY = ("UNABLE_TO_ACQUIRE_MEMORY", "AGGREGATE_OUT_OF_MEMORY", "SPILL_OUT_OF_MEMORY")
-_GONE = ("FAILED_READ_FILE.FILE_NOT_EXIST", "DELTA_FILE_NOT_FOUND", "DELTA_CHANGE_DATA_FILE_NOT_FOUND")
+GONE = ("FAILED_READ_FILE.FILE_NOT_EXIST", "DELTA_FILE_NOT_FOUND", "DELTA_CHANGE_DATA_FILE_NOT_FOUND")
 
 
 def carry_out(attempt: Attempt, decision: Decision) -> tuple[Decision, Written | None]:
@@ -61,7 +61,7 @@ def _safer(table: StreamTable, decision: Decision, error: BaseException) -> Deci
     if condition in _MEMORY and table.refresh_mode == "AUTO":
         why = f"the change needs more memory than there is ({condition}); {decision.reason}"
         return Decision(Action.FULL, why)
-    if condition.startswith(_GONE):
+    if condition.startswith(GONE):
         return Decision(Action.REINITIALIZE, f"files of the version read last are gone: {sentence_of(error)}")
     if is_data_error(error):
         why = f"{condition} on rows that the query itself may never meet; {decision.reason}"

@@ -9,12 +9,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from spark_trickle.catalog import StreamTable
+from spark_trickle.catalyst.spark_errors import refresh_error, sentence_of
 from spark_trickle.errors import TrickleError
 from spark_trickle.frontier import SourceVersion
 from spark_trickle.graph.units import Unit
+from spark_trickle.names import shown
 from spark_trickle.refresh.choose import Action
 from spark_trickle.refresh.graph import read_graph
 from spark_trickle.refresh.pins import Pins, is_suspended
@@ -73,10 +76,13 @@ class Daemon:
 
         self._runtime.on_step = on_step
         url = self._runtime.settings.alert_webhook
-        self._webhook = Webhook(url) if url else None
+        self._webhook = Webhook(url, self._trouble) if url else None
         try:
             while not stop.is_set():
-                self.tick()
+                try:
+                    self.tick()
+                except Exception as error:
+                    self._trouble(f"Looking for work failed: {sentence_of(error)}")
                 stop.wait(self._runtime.settings.scheduler_interval_ms / 1000)
         finally:
             self.finish()
@@ -108,6 +114,9 @@ class Daemon:
         self._on_event(event)
         if self._webhook and event.alert:
             self._webhook.send(event.alert)
+
+    def _trouble(self, message: str) -> None:
+        self._tell(Event("trouble", "", self._runtime.clock(), message=message))
 
     def _overview(self, world: World) -> Overview:
         with self._guard:
@@ -222,6 +231,10 @@ class Daemon:
         except UnitFailed as failed:
             self._failed(graph.tables[failed.name], job, failed.error)
             return False
+        except Exception as error:
+            failure = refresh_error(shown(job.name), error)
+            self._failed(graph.tables[job.name], job, failure, recorded=False)
+            return False
         done = True
         for name, result in zip(unit.members, results, strict=False):
             skipped = result.action is Action.SKIP
@@ -231,7 +244,8 @@ class Daemon:
 
     def _failed(self, table: StreamTable, job: Job, error: TrickleError, *, recorded: bool = True) -> None:
         if not recorded:
-            record_failure(table, error, self._runtime)
+            with suppress(TrickleError):  # dropped meanwhile
+                record_failure(table, error, self._runtime)
         self._tell(Event("failed", table.name, job.at, error=error))
         with self._runtime.catalog.begin() as catalog:
             row = catalog.stream_tables.get_by_id(table.id)

@@ -8,7 +8,7 @@ new work, so nothing starves.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -71,9 +71,9 @@ def due(
 
     `units` are refreshed together: if one member is due all are, and if one cannot be refreshed none is.
     """
-    blocked = _blocked(tables, now, retry)
+    blocked = _blocked(tables, now, retry, units)
     blocked |= {t.name for t in tables if not t.active}
-    blocked |= {name for unit in units if blocked.intersection(unit) for name in unit}
+    blocked |= _whole_units(blocked, units)
     state = {t.name: t for t in tables}
     wishes = {t.name: job for t in tables if t.name not in blocked and (job := _own_job(t, now)) is not None}
     jobs: dict[str, Job] = {}
@@ -149,11 +149,15 @@ def _own_job(table: TableState, now: datetime) -> Job | None:
             assert at is not None  # noqa: S101 - a period always has a last instant
             if not _behind(table, at):
                 return None
+            # Another attempt is for what there is by now: the data may have been mended since.
+            at = max(at, aligned(now, _FINEST)) if table.failed_at else at
             return Job(table.name, at, (table.reached or at) + timedelta(seconds=seconds))
         case Cron():
             at = last_instant(table.schedule, now)
-            missed = at is not None and _behind(table, at)
-            return Job(table.name, at, at + timedelta(seconds=_PROMPTLY)) if at and missed else None
+            if at is None or not _behind(table, at):
+                return None
+            wanted = max(at, aligned(now, _FINEST)) if table.failed_at else at
+            return Job(table.name, wanted, at + timedelta(seconds=_PROMPTLY))
         case OnChange():
             if not table.changed and table.reached is not None:
                 return None
@@ -173,14 +177,26 @@ def _earlier(one: Job | None, other: Job | None) -> Job | None:
     return Job(one.name, max(one.at, other.at), min(one.deadline, other.deadline))
 
 
-def _blocked(tables: Iterable[TableState], now: datetime, retry: Retry) -> set[str]:
+def _blocked(
+    tables: Sequence[TableState], now: datetime, retry: Retry, units: Sequence[tuple[str, ...]]
+) -> set[str]:
     """Tables at work or waiting for another attempt, and those that read one of them: it may soon be known more.
 
     A table that is suspended blocks nobody: what reads it goes on with what there is.
     """
     blocked: set[str] = set()
-    for table in tables:
-        waits = table.failed_at is not None and now < retry.again_at(table.failed_at, table.failures)
-        if table.busy or (table.active and waits) or any(source in blocked for source in table.reads):
-            blocked.add(table.name)
+    size = -1
+    while len(blocked) != size:
+        size = len(blocked)
+        for table in tables:
+            waits = table.failed_at is not None and now < retry.again_at(table.failed_at, table.failures)
+            if table.busy or (table.active and waits) or any(source in blocked for source in table.reads):
+                blocked.add(table.name)
+        blocked |= _whole_units(blocked, units)
+        if not units:
+            break
     return blocked
+
+
+def _whole_units(names: Set[str], units: Sequence[tuple[str, ...]]) -> set[str]:
+    return {name for unit in units if not names.isdisjoint(unit) for name in unit}

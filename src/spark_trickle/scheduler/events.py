@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import logging
 import queue
 import threading
-import urllib.error
 import urllib.request
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +16,7 @@ from spark_trickle.errors import TrickleError
 from spark_trickle.names import shown
 from spark_trickle.refresh.results import RefreshResult
 
-Kind = Literal["started", "refreshed", "skipped", "failed", "suspended", "stale", "retention"]
+Kind = Literal["started", "refreshed", "skipped", "failed", "suspended", "stale", "retention", "trouble"]
 
 ALERTS: dict[Kind, str] = {
     "failed": "refresh_failed",
@@ -28,12 +27,11 @@ ALERTS: dict[Kind, str] = {
 """The kinds that somebody should look at, by the names they go out under."""
 
 _TIMEOUT = 10
-_LOG = logging.getLogger("spark_trickle.alerts")
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that people may want to know."""
+    """Something that people may want to know; trouble is the daemon's own and has no name."""
 
     kind: Kind
     name: str
@@ -56,8 +54,9 @@ class Event:
 class Webhook:
     """Posts alerts as JSON to a URL, in a thread of its own: nobody waits for it, and nothing fails with it."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, on_problem: Callable[[str], None]) -> None:
         self._url = url
+        self._on_problem = on_problem
         self._waiting: queue.Queue[dict[str, str] | None] = queue.Queue(maxsize=1000)
         self._thread = threading.Thread(target=self._work, name="alerts", daemon=True)
         self._thread.start()
@@ -66,7 +65,7 @@ class Webhook:
         try:
             self._waiting.put_nowait(alert)
         except queue.Full:
-            _LOG.warning("An alert was dropped, because %s does not take them: %s", self._url, alert)
+            self._on_problem(f"An alert was dropped, because {self._url} does not take them: {alert}")
 
     def close(self) -> None:
         """Send what waits, for a few seconds at most."""
@@ -83,5 +82,5 @@ class Webhook:
             try:
                 with urllib.request.urlopen(request, timeout=_TIMEOUT):  # noqa: S310
                     pass
-            except (OSError, urllib.error.URLError) as error:
-                _LOG.warning("An alert could not be sent to %s (%s): %s", self._url, error, alert)
+            except Exception as error:
+                self._on_problem(f"An alert could not be sent to {self._url} ({error}): {alert}")

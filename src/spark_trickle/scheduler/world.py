@@ -6,12 +6,17 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from datetime import datetime
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
 from spark_trickle.catalog import Dependency, StreamTable
+from spark_trickle.catalyst.spark_errors import refresh_error
 from spark_trickle.errors import TrickleError
 from spark_trickle.frontier import SourceVersion
 from spark_trickle.graph.units import Unit
+from spark_trickle.names import shown
 from spark_trickle.refresh.graph import read_graph
-from spark_trickle.refresh.runtime import Runtime, is_dead
+from spark_trickle.refresh.runtime import Runtime, is_dead, refreshing
 from spark_trickle.refresh.units import units_in
 from spark_trickle.scheduler.due import TableState
 from spark_trickle.scheduler.schedules import OnChange, parse_schedule
@@ -62,7 +67,7 @@ def look_around(runtime: Runtime, busy: Set[str]) -> World:
                 active=table.status in {"ACTIVE", "INITIALIZING", "ERROR"}
                 and table.definition_kind != "dataframe",
                 reached=table.data_timestamp,
-                busy=name in busy or f"refresh:{table.id}" in leased,
+                busy=name in busy or refreshing(table.id) in leased,
                 changed=isinstance(schedule, OnChange) and _changed(table, bases[name], newest),
                 failures=table.consecutive_errors,
                 failed_at=table.failed_at,
@@ -84,6 +89,8 @@ def _newest(
             newest[name] = runtime.tables.latest(location)
         except TrickleError as error:
             problems[name] = error
+        except (PySparkException, Py4JError) as error:
+            problems[name] = refresh_error(shown(name), error)
     return newest, problems
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -42,8 +43,8 @@ def described_tables(
             try:
                 location = location_of(spark, name)
                 found = tables.setting(location, PROPERTY) if tables.exists(location) else ""
-            except PySparkException:
-                continue  # a view, or a table that is not Delta
+            except (PySparkException, Py4JError):
+                continue  # a view, a table that is not Delta, or one that cannot be read
             if found:
                 yield name, location, json.loads(found)
 
