@@ -26,3 +26,11 @@ def test_old_epochs_are_forgotten(catalog: Catalog) -> None:
         now.epochs.forget_before(NOON + timedelta(seconds=1))
         assert now.epochs.of(NOON) == {}
         assert now.epochs.resolve(NOON, {}) == {}
+
+
+def test_a_source_that_is_another_table_by_now_is_agreed_on_anew(catalog: Catalog) -> None:
+    with catalog.begin() as now:
+        now.epochs.resolve(NOON, {"orders": SourceVersion("old", 7)})
+        assert now.epochs.resolve(NOON, {"orders": SourceVersion("old", 9)})["orders"].version == 7
+        replaced = SourceVersion("new", 1)
+        assert now.epochs.resolve(NOON, {"orders": replaced}) == {"orders": replaced}

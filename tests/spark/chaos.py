@@ -180,7 +180,7 @@ def chaos(trickle: Trickle, home: Path, kills: int, seed: int) -> bool:
     for number in range(1, kills + 1):
         daemon = Process(home)
         daemon.wait_until_ready()
-        end = time.monotonic() + pick.uniform(2, 14)
+        end = time.monotonic() + pick.uniform(4, 25)
         while time.monotonic() < end:
             edits.one()
         daemon.kill()

@@ -155,3 +155,39 @@ def test_circles_are_refused_unless_allowed(own: Trickle) -> None:
     assert refused.value.code == "CYCLE"
     assert "→" in refused.value.message
     assert "allow_circular" in (refused.value.hint or "")
+
+
+def test_a_view_cannot_close_a_circle_behind_our_backs(own: Trickle) -> None:
+    own.sql("CREATE TABLE src (id INT) USING delta")
+    own.sql("CREATE TABLE other (id INT) USING delta")
+    own.sql("INSERT INTO src VALUES (1)")
+    own.sql("CREATE VIEW v AS SELECT id FROM src")
+    own.create_stream_table("a", "SELECT id FROM v")
+    own.create_stream_table("b", "SELECT id FROM a")
+    own.sql("CREATE OR REPLACE VIEW v AS SELECT id FROM src UNION ALL SELECT id FROM b")
+    with pytest.raises(TrickleError) as refused:
+        own.refresh_stream_table("b")
+    assert refused.value.code == "CYCLE"
+    assert own.cycle_status().empty
+    own.sql("CREATE OR REPLACE VIEW v AS SELECT id FROM src UNION ALL SELECT id FROM other")
+    own.sql("INSERT INTO other VALUES (7)")
+    own.refresh_stream_table("b")
+    assert rows(own, "b") == {(1,), (7,)}
+
+
+def test_a_member_of_another_type_is_refused(pair: Trickle) -> None:
+    with pytest.raises(TrickleError) as refused:
+        close(pair, "a", "SELECT CAST(id AS BIGINT) AS id FROM src UNION SELECT CAST(id AS BIGINT) FROM b")
+    assert refused.value.code == "CYCLE"
+    assert "bigint" in refused.value.message
+    assert rows(pair, "a") == {(1,), (2,)}
+
+
+def test_an_empty_cycle_is_filled_all_the_same(circles: Trickle) -> None:
+    circles.sql("CREATE TABLE src (id INT) USING delta")
+    circles.create_stream_table("a", "SELECT id FROM src", initialize=False)
+    circles.create_stream_table("b", "SELECT id FROM a", initialize=False)
+    circles.create_stream_table("a", "SELECT id FROM src UNION SELECT id FROM b", or_replace=True)
+    assert circles.refresh_stream_table("b").action is Action.NO_DATA
+    circles.create_stream_table("reader", "SELECT COUNT(*) AS n FROM b")
+    assert rows(circles, "reader") == {(0,)}

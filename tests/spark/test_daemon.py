@@ -37,7 +37,7 @@ class Watched:
         self.now = START
         self.events: list[Event] = []
         self.trickle = trickle
-        trickle._runtime.clock = lambda: self.now
+        trickle._clock = trickle._runtime.clock = lambda: self.now
         self.daemon = Daemon(trickle._runtime, self.events.append)
 
     def after(self, seconds: float) -> list[str]:

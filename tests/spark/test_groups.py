@@ -153,3 +153,17 @@ def test_two_diamonds_that_share_a_table_never_mix(watched: Watched, consistency
     watched.after(3600)
     for name, (query, _) in LEVELS.items():
         assert stored(trickle, name) == answer(trickle, name, query), name
+
+
+def test_what_was_to_be_rebuilt_still_is_after_it_was_taken_back(diamond: Trickle) -> None:
+    table = diamond._table("b")
+    with diamond._catalog.begin() as catalog:
+        catalog.stream_tables.update(table.id, needs_reinit=True, reinit_reason="a doubt")
+    diamond.sql("INSERT INTO orders VALUES (5, 's', 0)")
+    with pytest.raises(TrickleError):
+        diamond.refresh_stream_table("d")
+    assert diamond._table("b").needs_reinit
+    diamond.sql("UPDATE orders SET amount = 2 WHERE id = 5")
+    diamond.refresh_stream_table("d")
+    assert diamond.refresh_history("b").iloc[0]["action"] == "REINITIALIZE"
+    assert contents(diamond) == expected(diamond)
