@@ -240,6 +240,7 @@ def test_a_table_that_keeps_its_own_time_is_read_as_of_the_data_timestamp(watche
 def test_the_command_runs_until_it_is_told_to_stop(own: Trickle, tmp_path: Path) -> None:
     """A process of its own: SIGHUP makes it read its settings, SIGTERM ends it when what has begun is done."""
     own.sql(f"CREATE DATABASE command LOCATION '{tmp_path}/warehouse/command.db'")
+    own.sql("USE command")
     own.sql("CREATE TABLE command.t (id INT) USING delta")
     own.create_stream_table("command.copy", "SELECT id FROM command.t", "6s")
     own.sql("INSERT INTO command.t VALUES (1), (2)")
@@ -250,17 +251,24 @@ def test_the_command_runs_until_it_is_told_to_stop(own: Trickle, tmp_path: Path)
         text=True,
     )
     said: list[str] = []
-    assert process.stderr is not None
-    reader = threading.Thread(target=lambda: said.extend(process.stderr or ()), daemon=True)
-    reader.start()
+
+    def listen() -> None:
+        while process.stderr and (line := process.stderr.readline()):
+            said.append(line)
+
+    def heard(text: str) -> None:
+        until(lambda: any(text in line for line in said) or process.poll() is not None)
+        assert any(text in line for line in said), said
+
+    threading.Thread(target=listen, daemon=True).start()
     try:
-        until(lambda: any("copy: DIFFERENTIAL, +2 rows" in line for line in said))
+        heard("copy: DIFFERENTIAL, +2 rows")
         (tmp_path / "trickle.toml").write_text("lease_seconds = 0")
         process.send_signal(signal.SIGHUP)
-        until(lambda: any("must be at least 1" in line for line in said))
+        heard("must be at least 1")
         (tmp_path / "trickle.toml").write_text("lease_seconds = 30")
         process.send_signal(signal.SIGHUP)
-        until(lambda: any("were read again" in line for line in said))
+        heard("were read again")
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=120) == 0
     finally:

@@ -152,7 +152,7 @@ def remove(table: StreamTable, runtime: Runtime) -> None:
 def _check(request: Request, prepared: Prepared, runtime: Runtime) -> None:
     name, definition = str(request.name), prepared.definition
     graph = read_graph(runtime.catalog)
-    check_cycle(name, definition, graph, runtime)
+    together = check_cycle(name, definition, graph, runtime)
     if request.refresh_mode == "DIFFERENTIAL" and definition.recomputed:
         raise UnsupportedQueryError(
             f"`{request.name.short}` cannot be maintained differentially: {definition.recomputed}.",
@@ -162,7 +162,7 @@ def _check(request: Request, prepared: Prepared, runtime: Runtime) -> None:
     if definition.volatile and runtime.settings.volatile_function_policy == "warn":
         for what in definition.volatile:
             warnings.warn(f"{what}: every refresh of `{request.name.short}` recomputes it.", stacklevel=4)
-    for source in definition.sources:
+    for source in definition.sources.keys() - together:
         upstream = graph.tables.get(source)
         if upstream is not None and upstream.frontier is None and request.initialize:
             raise StateError(

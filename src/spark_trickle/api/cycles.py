@@ -10,8 +10,11 @@ from spark_trickle.refresh.graph import Graph
 from spark_trickle.refresh.runtime import Runtime
 
 
-def check_cycle(name: str, definition: Definition, graph: Graph, runtime: Runtime) -> None:
-    """Refuse a definition that would close a circle, unless circles are allowed and every member only ever grows."""
+def check_cycle(name: str, definition: Definition, graph: Graph, runtime: Runtime) -> frozenset[str]:
+    """The members of the circle that a definition closes, if any.
+
+    Refused unless circles are allowed and every member only ever grows.
+    """
     if name in definition.sources:
         raise DefinitionError(
             f"`{shown(name)}` cannot read itself.",
@@ -21,9 +24,10 @@ def check_cycle(name: str, definition: Definition, graph: Graph, runtime: Runtim
     reading = graph.dependencies.reading(name, definition.sources)
     members = next((cycle for cycle in reading.cycles() if name in cycle), frozenset[str]())
     if not members:
-        return
+        return members
     if not runtime.settings.allow_circular:
         raise circle(reading)
     for member in sorted(members):
         one = definition if member == name else runtime.definitions.of(graph.tables[member]).definition
         check_member(member, one, members)
+    return members
