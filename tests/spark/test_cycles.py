@@ -191,3 +191,18 @@ def test_an_empty_cycle_is_filled_all_the_same(circles: Trickle) -> None:
     assert circles.refresh_stream_table("b").action is Action.NO_DATA
     circles.create_stream_table("reader", "SELECT COUNT(*) AS n FROM b")
     assert rows(circles, "reader") == {(0,)}
+
+
+def test_a_member_that_must_not_be_recomputed_is_not(pair: Trickle) -> None:
+    pair.alter_stream_table("b", refresh_mode="DIFFERENTIAL")
+    pair.sql("INSERT INTO src VALUES (3)")
+    assert pair.refresh_stream_table("b").action is Action.DIFFERENTIAL
+    pair.sql("DELETE FROM src WHERE id = 2")
+    with pytest.raises(TrickleError) as refused:
+        pair.refresh_stream_table("b")
+    assert refused.value.code == "NOT_DIFFERENTIAL"
+    assert rows(pair, "a") == rows(pair, "b") == {(1,), (2,), (3,)}
+    pair.alter_stream_table("b", refresh_mode="FULL")
+    pair.sql("INSERT INTO src VALUES (4)")
+    assert pair.refresh_stream_table("b").action is Action.FULL
+    assert rows(pair, "a") == rows(pair, "b") == {(1,), (3,), (4,)}

@@ -17,7 +17,9 @@ import pytest
 
 from spark_trickle import Settings, Trickle
 from spark_trickle.refresh.graph import read_graph
+from spark_trickle.refresh.runtime import lease_on, refreshing_together
 from spark_trickle.scheduler.daemon import Daemon
+from spark_trickle.scheduler.due import Job
 from spark_trickle.scheduler.events import Event, Webhook
 from spark_trickle.storage.commits import read_commit, version_at
 from tests.spark.oracle import answer, stored
@@ -277,3 +279,24 @@ def test_the_command_runs_until_it_is_told_to_stop(own: Trickle, tmp_path: Path)
     out = process.stdout.read()
     assert out.startswith("Stopped: ")
     assert not [line for line in said if "Traceback" in line]
+
+
+def test_a_table_that_has_joined_a_group_meanwhile_is_not_refreshed_alone(watched: Watched) -> None:
+    trickle, daemon = watched.trickle, watched.daemon
+    trickle.sql("INSERT INTO orders VALUES (4, 's', 15)")
+    before = stored(trickle, "by_sum")
+    job = Job(trickle._table("by_sum").name, START, START)
+    trickle.alter_stream_table("average", diamond_consistency="atomic")
+    assert daemon._refresh(job)
+    assert (stored(trickle, "by_sum"), watched.events) == (before, [])
+
+
+def test_a_group_at_work_elsewhere_is_left_alone_and_no_failure(watched: Watched) -> None:
+    trickle = watched.trickle
+    trickle.alter_stream_table("average", diamond_consistency="atomic")
+    trickle.sql("INSERT INTO orders VALUES (4, 's', 15)")
+    ids = [trickle._table(name).id for name in DIAMOND]
+    with lease_on(trickle._runtime, refreshing_together(ids)) as holder:
+        assert holder is None
+        assert watched.after(60) == []
+    assert len(watched.after(60)) == 3

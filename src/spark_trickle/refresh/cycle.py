@@ -35,8 +35,8 @@ from spark_trickle.refresh.remember import find, remember, remember_failure
 from spark_trickle.refresh.results import RefreshResult
 from spark_trickle.refresh.runtime import Runtime, lease_on, owner_name, refreshing
 from spark_trickle.refresh.skip import reached_meanwhile, skipped
-from spark_trickle.refresh.vector import Agreement, pinned
-from spark_trickle.refresh.write import GONE
+from spark_trickle.refresh.vector import Agreement, filled, pinned
+from spark_trickle.refresh.write import GONE, refuse_silent_full
 from spark_trickle.storage.apply import Written, add_change, overwrite
 from spark_trickle.storage.changes import changes_between
 from spark_trickle.storage.commits import Stamp
@@ -154,13 +154,8 @@ class _Round:
         table = self._upstream.get(source)
         if table is None:
             return pins.bases[source], None
-        if table.frontier is None or table.table_version is None:
-            raise RefreshError(
-                f"`{shown(source)}` has not been filled yet, so `{shown(reader)}` cannot read it.",
-                hint=f"Refresh `{shown(source)}` first.",
-                code="UPSTREAM_NOT_READY",
-            )
-        return SourceVersion(table.table_id, table.table_version), table.frontier
+        version, frontier = filled(table, self._tables[reader])
+        return SourceVersion(table.table_id, version), frontier
 
     def _changed(
         self,
@@ -214,6 +209,8 @@ class _Round:
             if lost
             else Decision(Action.DIFFERENTIAL, "its sources only have more rows than before")
         )
+        for table in self._tables.values():
+            refuse_silent_full(table, decision)
         with Fixpoint(prepared, outside, self._runtime.settings.local_change_rows) as fixpoint:
             with self._steps.step("compute"):
                 begin = fixpoint.nothing() if lost else self._stored(prepared)
@@ -241,6 +238,8 @@ class _Round:
     def _may_lose(self, prepared: Mapping[str, Prepared], measured: _Measured) -> str:
         """Why something that held before may not hold any more; empty when that cannot be."""
         for name, one in prepared.items():
+            if self._tables[name].refresh_mode == "FULL":
+                return f"the refresh mode of `{shown(name)}` is FULL"
             operator = shrinks_with(one.definition.relation, measured.changed)
             if operator is not None:
                 return f"more rows may mean fewer in `{shown(name)}`"

@@ -19,7 +19,7 @@ from spark_trickle.refresh.graph import Graph, read_graph
 from spark_trickle.refresh.recover import look
 from spark_trickle.refresh.remember import dependencies_of
 from spark_trickle.refresh.retention import risks
-from spark_trickle.refresh.runtime import Runtime, is_dead, refreshing
+from spark_trickle.refresh.runtime import Runtime, is_dead, refreshing, who
 from spark_trickle.storage.describe import described_tables, last_stamped
 
 
@@ -141,7 +141,7 @@ def _of_processes(graph: Graph, runtime: Runtime) -> Iterator[Finding]:
         running = {t.id: catalog.refreshes.running(t.id) for t in graph.tables.values()}
     for lease in held.values():
         if is_dead(lease.owner):
-            what = f"A process that has ended still holds its lease ({lease.owner.rsplit(':', 2)[0]})."
+            what = f"A process that has ended still holds its lease ({who(lease.owner)})."
             yield Finding(
                 "warning", names.get(lease.name, lease.name), what, "The next refresh takes it over."
             )

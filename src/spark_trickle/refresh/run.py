@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from spark_trickle.catalog import StreamTable
-from spark_trickle.errors import RefreshError, TrickleError
+from spark_trickle.errors import TrickleError
 from spark_trickle.names import shown
 from spark_trickle.refresh.attempt import Attempt, Steps
-from spark_trickle.refresh.choose import Action, Decision, choose_action
+from spark_trickle.refresh.choose import choose_action
 from spark_trickle.refresh.circular import check_still_straight
 from spark_trickle.refresh.interval import check_agreement, facts_of, measure_interval
 from spark_trickle.refresh.pins import Pins
@@ -19,7 +19,7 @@ from spark_trickle.refresh.remember import find, remember, remember_failure
 from spark_trickle.refresh.results import RefreshResult
 from spark_trickle.refresh.runtime import Runtime, lease_on, owner_name, refreshing
 from spark_trickle.refresh.skip import reached_meanwhile, skipped
-from spark_trickle.refresh.write import carry_out
+from spark_trickle.refresh.write import carry_out, refuse_silent_full
 
 
 def refresh_table(
@@ -64,7 +64,7 @@ def _refresh(
             decision = choose_action(
                 facts_of(table, prepared.definition, interval, state.foreign_write, runtime)
             )
-            _refuse_silent_full(table, decision)
+            refuse_silent_full(table, decision)
         attempt = Attempt(table, prepared, interval, steps, runtime)
         decision, written = carry_out(attempt, decision)
     except BaseException as error:
@@ -87,12 +87,3 @@ def _refresh(
 
 def _cause(error: BaseException) -> BaseException | None:
     return None if isinstance(error, TrickleError) else error
-
-
-def _refuse_silent_full(table: StreamTable, decision: Decision) -> None:
-    if table.refresh_mode == "DIFFERENTIAL" and decision.action is Action.FULL and table.frontier is not None:
-        raise RefreshError(
-            f"`{shown(table.name)}` cannot be refreshed differentially: {decision.reason}.",
-            hint="Set refresh_mode to AUTO or FULL to allow recomputing.",
-            code="NOT_DIFFERENTIAL",
-        )

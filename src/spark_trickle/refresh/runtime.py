@@ -61,6 +61,11 @@ def owner_name() -> str:
     return f"{socket.gethostname()}:{os.getpid()}:{_started(os.getpid())}:{threading.get_ident()}"
 
 
+def who(owner: str) -> str:
+    """An owner for people: machine and process."""
+    return owner.rsplit(":", 2)[0]
+
+
 def is_dead(owner: str) -> bool:
     """True if the owner was a process of this machine that has ended."""
     host, pid, started, *_ = owner.split(":")

@@ -8,12 +8,12 @@ from spark_trickle.catalog import StreamTable
 from spark_trickle.names import shown
 from spark_trickle.refresh.choose import Action
 from spark_trickle.refresh.results import RefreshResult
-from spark_trickle.refresh.runtime import Runtime, owner_name
+from spark_trickle.refresh.runtime import Runtime, owner_name, who
 
 
 def skipped(table: StreamTable, holder: str, start: float, runtime: Runtime) -> RefreshResult:
     """Somebody else is refreshing it: recorded, so that nobody wonders."""
-    reason = f"it is being refreshed by {holder.rsplit(':', 2)[0]}"
+    reason = f"it is being refreshed by {who(holder)}"
     with runtime.catalog.begin() as catalog:
         row = catalog.refreshes.start(table.id, table.sequence, owner_name())
         catalog.refreshes.finish(row.id, status="SKIPPED", action="SKIP", reason=reason)

@@ -17,7 +17,7 @@ from spark_trickle.refresh.pins import Pins, is_suspended, settled
 from spark_trickle.refresh.restore import restore_table
 from spark_trickle.refresh.results import RefreshResult
 from spark_trickle.refresh.run import refresh_table
-from spark_trickle.refresh.runtime import Runtime, lease_on, refreshing_together
+from spark_trickle.refresh.runtime import Runtime, lease_on, refreshing_together, who
 
 
 class UnitFailed(Exception):  # noqa: N818 - carries the error that the caller tells about
@@ -52,7 +52,9 @@ def refresh_unit(unit: Unit, terms: Terms, runtime: Runtime) -> list[RefreshResu
     tables = read_graph(runtime.catalog).tables
     with lease_on(runtime, refreshing_together(tables[name].id for name in unit.members)) as holder:
         if holder is not None:
-            raise UnitFailed(unit.members[0], _busy(unit.members[0], f"it is being refreshed by {holder}"))
+            raise UnitFailed(
+                unit.members[0], _busy(unit.members[0], f"it is being refreshed by {who(holder)}")
+            )
         return _refresh_members(unit, terms, runtime)
 
 

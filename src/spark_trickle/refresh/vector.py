@@ -72,7 +72,7 @@ def choose_inputs(
 ) -> tuple[Frontier, str]:
     """What the refresh will have read, and which base versions do not agree, if there is no way that they do."""
     pins = pinned(pins, definition, upstream, runtime)
-    sources = {name: _filled(upstream[name], table) for name in definition.sources if name in upstream}
+    sources = {name: filled(upstream[name], table) for name in definition.sources if name in upstream}
     newest = {name: Point(version, frontier) for name, (version, frontier) in sources.items()}
     frontier, disagreement = _joined(definition, pins, newest, upstream)
     if not disagreement:
@@ -81,7 +81,8 @@ def choose_inputs(
     return (older, "") if older is not None else (frontier, disagreement)
 
 
-def _filled(source: StreamTable, reader: StreamTable) -> tuple[int, Frontier]:
+def filled(source: StreamTable, reader: StreamTable) -> tuple[int, Frontier]:
+    """Version and frontier of a stream table that another one reads."""
     if source.frontier is None or source.table_version is None:
         raise RefreshError(
             f"`{shown(source.name)}` has not been filled yet, so `{shown(reader.name)}` cannot read it.",

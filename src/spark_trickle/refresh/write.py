@@ -7,8 +7,8 @@ from pyspark.errors import PySparkException
 
 from spark_trickle.catalog import StreamTable
 from spark_trickle.catalyst.spark_errors import condition_of, is_data_error, sentence_of
-from spark_trickle.errors import IntegrityError
-from spark_trickle.names import parse_name
+from spark_trickle.errors import IntegrityError, RefreshError
+from spark_trickle.names import parse_name, shown
 from spark_trickle.refresh.attempt import Attempt
 from spark_trickle.refresh.choose import Action, Decision
 from spark_trickle.refresh.compute import Computation, Moment, layout_of
@@ -36,9 +36,20 @@ def carry_out(attempt: Attempt, decision: Decision) -> tuple[Decision, Written |
             decision = Decision(Action.FULL, f"{error}; {decision.reason}")
         except (PySparkException, Py4JError) as error:
             decision = _safer(attempt.table, decision, error)
+        refuse_silent_full(attempt.table, decision)
     if decision.action is Action.FULL and attempt.table.frontier and _has_dependents(attempt):
         return decision, _write_change(attempt, decision)
     return decision, _write_all(attempt, decision)
+
+
+def refuse_silent_full(table: StreamTable, decision: Decision) -> None:
+    """The mode DIFFERENTIAL never recomputes, whatever the reason: it fails and says why."""
+    if table.refresh_mode == "DIFFERENTIAL" and decision.action is Action.FULL and table.frontier is not None:
+        raise RefreshError(
+            f"`{shown(table.name)}` cannot be refreshed differentially: {decision.reason}.",
+            hint="Set refresh_mode to AUTO or FULL to allow recomputing.",
+            code="NOT_DIFFERENTIAL",
+        )
 
 
 def _write_differentially(attempt: Attempt, decision: Decision) -> tuple[Decision, Written | None]:
@@ -56,14 +67,14 @@ def _write_differentially(attempt: Attempt, decision: Decision) -> tuple[Decisio
 
 
 def _safer(table: StreamTable, decision: Decision, error: BaseException) -> Decision:
-    """What to do when a differential evaluation fails: the full query may well succeed."""
+    """What to do when a differential evaluation fails: the full query may well succeed, if it is allowed to run."""
     condition = condition_of(error)
-    if condition in _MEMORY and table.refresh_mode == "AUTO":
-        why = f"the change needs more memory than there is ({condition}); {decision.reason}"
-        return Decision(Action.FULL, why)
     if condition.startswith(GONE):
         return Decision(Action.REINITIALIZE, f"files of the version read last are gone: {sentence_of(error)}")
-    if is_data_error(error):
+    if table.refresh_mode == "AUTO" and condition in _MEMORY:
+        why = f"the change needs more memory than there is ({condition}); {decision.reason}"
+        return Decision(Action.FULL, why)
+    if table.refresh_mode == "AUTO" and is_data_error(error):
         why = f"{condition} on rows that the query itself may never meet; {decision.reason}"
         return Decision(Action.FULL, why)
     raise error

@@ -222,9 +222,9 @@ class Daemon:
         # Every table has a pool of its own, so that a long refresh does not starve a short one.
         runtime.spark.sparkContext.setLocalProperty("spark.scheduler.pool", job.name)
         graph = read_graph(runtime.catalog)
-        unit = next((u for u in units_in(graph) if u.members == job.tables), None) or Unit((job.name,))
-        if (job.together and len(unit.members) == 1) or any(name not in graph.tables for name in job.tables):
-            return True  # dropped or redefined meanwhile: the next tick knows better
+        unit = next((u for u in units_in(graph) if job.name in u.members), Unit((job.name,)))
+        if unit.members != job.tables or job.name not in graph.tables:
+            return True  # dropped or defined anew meanwhile: the next tick knows better
         self._tell(Event("started", job.name, job.at))
         try:
             results = refresh_unit(unit, Terms(self._pins[job.at], _stays, job.at), runtime)

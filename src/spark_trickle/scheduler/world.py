@@ -16,7 +16,7 @@ from spark_trickle.frontier import SourceVersion
 from spark_trickle.graph.units import Unit
 from spark_trickle.names import shown
 from spark_trickle.refresh.graph import read_graph
-from spark_trickle.refresh.runtime import Runtime, is_dead, refreshing
+from spark_trickle.refresh.runtime import Runtime, is_dead, refreshing, refreshing_together
 from spark_trickle.refresh.units import units_in
 from spark_trickle.scheduler.due import TableState
 from spark_trickle.scheduler.schedules import OnChange, parse_schedule
@@ -55,6 +55,9 @@ def look_around(runtime: Runtime, busy: Set[str]) -> World:
     for name in order:
         bases[name] = set(graph.dependencies.bases(name))
     newest, problems = _newest(graph.rows, runtime)
+    units = {unit.members: unit for unit in units_in(graph)}
+    together = {m for m in units if refreshing_together(tables[name].id for name in m) in leased}
+    busy = {*busy, *(name for members in together for name in members)}
     states = []
     for name in order:
         table = tables[name]
@@ -73,7 +76,6 @@ def look_around(runtime: Runtime, busy: Set[str]) -> World:
                 failed_at=table.failed_at,
             )
         )
-    units = {unit.members: unit for unit in units_in(graph)}
     locations = {row.source_name: row.location for row in graph.rows}
     return World(now, states, tables, bases, newest, locations, problems, units)
 
