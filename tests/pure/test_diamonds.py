@@ -63,6 +63,17 @@ def test_a_reader_goes_with_the_version_it_has_read() -> None:
     assert common_points({"d": reader, "b": repaired})["b"].version == 7
 
 
+def test_readers_agree_on_the_stream_tables_between_too() -> None:
+    """No base has changed, but the table above them has, as after midnight: its two readers must not be mixed."""
+
+    def through(version: int, above: int) -> Point:
+        frontier = Frontier({}, {"a": SourceVersion("id", 1)}, through={"above": SourceVersion("id", above)})
+        return Point(version, frontier)
+
+    chosen = common_points({"b": [through(7, 4), through(6, 3)], "c": [through(2, 3)]})
+    assert {name: point.version for name, point in chosen.items()} == {"b": 6, "c": 2}
+
+
 def test_what_has_nothing_in_common_is_named() -> None:
     with pytest.raises(StateError, match=r"`b`.*`c`") as failed:
         common_points({"b": [point(2, {"a": 5})], "c": [point(1, {"a": 3})]})

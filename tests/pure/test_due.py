@@ -232,6 +232,17 @@ def test_who_reads_a_unit_at_work_waits_for_all_of_it() -> None:
     assert due(tables, START, RETRY, [("p", "q")]) == []
 
 
+def test_who_reads_an_idle_member_of_a_unit_at_work_waits_too() -> None:
+    """`b` itself is idle and reads nobody at work: only its unit holds up `reader`."""
+    tables = [
+        TableState("b", Every(60), reached=START - seconds(100)),
+        TableState("c", Every(60), reached=START - seconds(100), busy=True),
+        TableState("d", Every(60), ("b", "c"), reached=START - seconds(100)),
+        TableState("reader", Every(60), ("b",), reached=START - seconds(100)),
+    ]
+    assert due(tables, START, RETRY, [("b", "c", "d")]) == []
+
+
 def test_another_attempt_is_for_what_there_is_by_now() -> None:
     table = TableState("t", Every(86_400), reached=START - timedelta(days=2))
     (first,) = due([table], START + seconds(1000), RETRY)

@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_trickle.java import java, scala_seq
+from spark_trickle.catalyst.java import java, scala_seq
 
 Plan = Any
 Expression = Any

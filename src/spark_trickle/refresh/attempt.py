@@ -18,8 +18,13 @@ class Steps:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
+        self._start = time.monotonic()
         self.seconds: dict[str, float] = {}
         self.changed_rows = 0
+
+    @property
+    def elapsed(self) -> float:
+        return time.monotonic() - self._start
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:

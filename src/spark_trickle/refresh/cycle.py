@@ -36,10 +36,9 @@ from spark_trickle.refresh.results import RefreshResult
 from spark_trickle.refresh.runtime import Runtime, lease_on, owner_name, refreshing
 from spark_trickle.refresh.skip import reached_meanwhile, skipped
 from spark_trickle.refresh.vector import Agreement, filled, pinned
-from spark_trickle.refresh.write import GONE, refuse_silent_full
+from spark_trickle.refresh.write import GONE, refuse_silent_full, stamp_of
 from spark_trickle.storage.apply import Written, add_change, overwrite
 from spark_trickle.storage.changes import changes_between
-from spark_trickle.storage.commits import Stamp
 from spark_trickle.storage.locks import write_lock
 from spark_trickle.storage.tables import Snapshot, VersionUnavailable
 
@@ -63,7 +62,7 @@ def refresh_cycle(
         tables = [find(name, runtime) for name in names]
         if unless_reached and all(t.data_timestamp and t.data_timestamp >= unless_reached for t in tables):
             return [reached_meanwhile(table, start) for table in tables]
-        return _Round(names, pins, upstream, runtime).refresh(start)
+        return _Round(names, pins, upstream, runtime).refresh()
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,7 @@ class _Round:
         self._foreign = next((s.foreign_write for s in states.values() if s.foreign_write), "")
         self._steps = Steps(runtime)
 
-    def refresh(self, start: float) -> list[RefreshResult]:
+    def refresh(self) -> list[RefreshResult]:
         with self._runtime.catalog.begin() as catalog:
             rows = {
                 name: catalog.refreshes.start(table.id, table.sequence + 1, owner_name()).id
@@ -114,27 +113,15 @@ class _Round:
         self._runtime.on_step("remember")
         frontiers = self._frontiers(prepared, measured, written)
         results = []
-        for name, table in self._tables.items():
-            interval = Interval(frontiers[name], table.frontier, tuple(sorted(measured.changed)))
-            attempt = Attempt(table, prepared[name], interval, self._steps, self._runtime)
-            done = written[name]
-            after = remember(attempt, decision, done, rows[name], self._pins.at, iterations)
-            counts = (done.rows_inserted, done.rows_deleted) if done else (0, 0)
-            seconds = time.monotonic() - start
-            results.append(
-                RefreshResult(
-                    shown(name),
-                    decision.action,
-                    decision.reason,
-                    *counts,
-                    after.table_version,
-                    after.frontier,
-                    seconds,
-                    dict(self._steps.seconds),
-                )
-            )
+        for name, one in prepared.items():
+            attempt = self._attempt(name, one, frontiers[name])
+            results.append(remember(attempt, decision, written[name], rows[name], self._pins.at, iterations))
         self._runtime.on_step("done")
         return results
+
+    def _attempt(self, name: str, one: Prepared, frontier: Frontier) -> Attempt:
+        interval = Interval(frontier, self._tables[name].frontier, ())
+        return Attempt(self._tables[name], one, interval, self._steps, self._runtime)
 
     # Measure
 
@@ -300,14 +287,7 @@ class _Round:
             if change is None:
                 continue
             table, definition = self._tables[name], prepared[name].definition
-            stamp = Stamp(
-                stream_table_id=table.id,
-                sequence=table.sequence + 1,
-                action=decision.action.value,
-                reason=decision.reason,
-                fingerprint=definition.fingerprint,
-                frontier=frontiers[name],
-            )
+            stamp = stamp_of(self._attempt(name, prepared[name], frontiers[name]), decision)
             with write_lock(self._runtime.locks, table.id):
                 layout, tables = layout_of(definition), self._runtime.tables
                 if change.everything:

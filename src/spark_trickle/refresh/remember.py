@@ -14,6 +14,7 @@ from spark_trickle.refresh.attempt import Attempt, Steps
 from spark_trickle.refresh.choose import Decision
 from spark_trickle.refresh.definitions import Prepared
 from spark_trickle.refresh.graph import read_graph
+from spark_trickle.refresh.results import RefreshResult
 from spark_trickle.refresh.runtime import Runtime, owner_name
 from spark_trickle.storage.apply import Written
 
@@ -34,8 +35,8 @@ def remember(
     refresh_id: int,
     at: datetime,
     iterations: int = 0,
-) -> StreamTable:
-    """Record what was done: the table's new frontier, what it reads, and a row of its history."""
+) -> RefreshResult:
+    """Record what was done: the table's new frontier, what it reads, and a row of its history. Tell it, too."""
     table, prepared, interval, runtime = attempt.table, attempt.prepared, attempt.interval, attempt.runtime
     progress: dict[str, object] = {}
     if written is not None:
@@ -75,7 +76,17 @@ def remember(
             durations=dict(attempt.steps.seconds),
             iterations=iterations,
         )
-    return updated
+    return RefreshResult(
+        shown(table.name),
+        decision.action,
+        decision.reason,
+        written.rows_inserted if written else 0,
+        written.rows_deleted if written else 0,
+        updated.table_version,
+        updated.frontier,
+        attempt.steps.elapsed,
+        dict(attempt.steps.seconds),
+    )
 
 
 def dependencies_of(

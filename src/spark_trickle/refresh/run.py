@@ -8,7 +8,6 @@ from datetime import datetime
 
 from spark_trickle.catalog import StreamTable
 from spark_trickle.errors import TrickleError
-from spark_trickle.names import shown
 from spark_trickle.refresh.attempt import Attempt, Steps
 from spark_trickle.refresh.choose import choose_action
 from spark_trickle.refresh.circular import check_still_straight
@@ -47,13 +46,12 @@ def refresh_table(
 def _refresh(
     table: StreamTable, pins: Pins, upstream: Mapping[str, StreamTable], runtime: Runtime
 ) -> RefreshResult:
-    start = time.monotonic()
+    steps = Steps(runtime)
     runtime.on_step("recover")
     state = recovered(table, runtime)
     table = state.table
     with runtime.catalog.begin() as catalog:
         row = catalog.refreshes.start(table.id, table.sequence + 1, owner_name())
-    steps = Steps(runtime)
     try:
         with steps.step("measure"):
             prepared = runtime.definitions.of(table)
@@ -70,19 +68,9 @@ def _refresh(
     except BaseException as error:
         raise remember_failure(table, row.id, error, steps, runtime) from _cause(error)
     runtime.on_step("remember")
-    remembered = remember(attempt, decision, written, row.id, pins.at)
+    result = remember(attempt, decision, written, row.id, pins.at)
     runtime.on_step("done")
-    return RefreshResult(
-        shown(table.name),
-        decision.action,
-        decision.reason,
-        written.rows_inserted if written else 0,
-        written.rows_deleted if written else 0,
-        remembered.table_version,
-        remembered.frontier,
-        time.monotonic() - start,
-        dict(steps.seconds),
-    )
+    return result
 
 
 def _cause(error: BaseException) -> BaseException | None:

@@ -92,7 +92,7 @@ def _write_change(attempt: Attempt, decision: Decision, *, careful: bool = False
         if change is None:
             return None
         with steps.step("write"), write_lock(runtime.locks, table.id):
-            stamp = _stamp(attempt, decision)
+            stamp = stamp_of(attempt, decision)
             written = add_change(runtime.tables, stored, layout_of(prepared.definition), change, stamp)
             runtime.on_step("committed")
             return written
@@ -112,7 +112,7 @@ def _write_all(attempt: Attempt, decision: Decision) -> Written:
         with steps.step("compute"):
             rows = computation.query()
         with steps.step("write"), write_lock(runtime.locks, table.id):
-            stamp = _stamp(attempt, decision)
+            stamp = stamp_of(attempt, decision)
             written = overwrite(runtime.tables, table.location, layout_of(prepared.definition), rows, stamp)
             runtime.on_step("committed")
             return written
@@ -129,7 +129,8 @@ def _ends(attempt: Attempt) -> tuple[Moment, Moment]:
     )
 
 
-def _stamp(attempt: Attempt, decision: Decision) -> Stamp:
+def stamp_of(attempt: Attempt, decision: Decision) -> Stamp:
+    """What the commit of a refresh carries."""
     return Stamp(
         stream_table_id=attempt.table.id,
         sequence=attempt.table.sequence + 1,

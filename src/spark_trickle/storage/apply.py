@@ -16,9 +16,9 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
 
 from spark_trickle.catalyst.identity import encode
+from spark_trickle.catalyst.java import scala_seq
 from spark_trickle.catalyst.plan import WEIGHT, items, kind_of
 from spark_trickle.errors import IntegrityError, RefreshError
-from spark_trickle.java import scala_seq
 from spark_trickle.names import quote
 from spark_trickle.storage.commits import Stamp
 from spark_trickle.storage.layout import Layout

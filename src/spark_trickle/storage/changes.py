@@ -13,9 +13,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
 
 from spark_trickle.catalyst.identity import net
+from spark_trickle.catalyst.java import scala_seq
 from spark_trickle.catalyst.plan import WEIGHT
 from spark_trickle.catalyst.spark_errors import condition_of
-from spark_trickle.java import scala_seq
 from spark_trickle.names import quote
 from spark_trickle.storage.tables import DeltaTables, Snapshot
 

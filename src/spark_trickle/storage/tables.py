@@ -14,10 +14,10 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_trickle.catalyst.java import java
 from spark_trickle.catalyst.plan import items
 from spark_trickle.errors import SourceError
 from spark_trickle.frontier import SourceVersion
-from spark_trickle.java import java
 from spark_trickle.names import quote
 
 _KEPT_SNAPSHOTS = 64

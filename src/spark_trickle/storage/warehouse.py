@@ -10,9 +10,9 @@ from delta.tables import DeltaTable
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from spark_trickle.catalyst.java import java
 from spark_trickle.catalyst.spark_errors import sentence_of
 from spark_trickle.errors import DefinitionError, TableNameError
-from spark_trickle.java import java
 from spark_trickle.names import TableName, quote
 from spark_trickle.storage.layout import Layout
 
