@@ -180,11 +180,12 @@ def chaos(trickle: Trickle, home: Path, kills: int, seed: int) -> bool:
     for number in range(1, kills + 1):
         daemon = Process(home)
         daemon.wait_until_ready()
-        end = time.monotonic() + pick.uniform(4, 25)
+        heard = until_at_work(daemon, edits)
+        end = time.monotonic() + pick.uniform(0, 15)
         while time.monotonic() < end:
             edits.one()
         daemon.kill()
-        for told in drained(daemon):
+        for told in [*heard, *drained(daemon)]:
             events[f"{told['kind']} {told.get('action', '')}".strip()] += 1
             if told["kind"] == "failed":
                 print(told["name"], told["why"], flush=True)
@@ -195,6 +196,16 @@ def chaos(trickle: Trickle, home: Path, kills: int, seed: int) -> bool:
     print(f"{edits.commits} commits by the writer; history: {dict(history)}")
     print(f"in the end: {dict(ended)}; all versions: {dict(versions)}")
     return good(ended, versions) and "RUNNING" not in history
+
+
+def until_at_work(daemon: Process, edits: Edits) -> list[dict[str, Any]]:
+    """Goes on writing until a daemon has begun a refresh; returns what was heard of it so far."""
+    heard: list[dict[str, Any]] = []
+    end = time.monotonic() + 60
+    while time.monotonic() < end and not any(told["kind"] == "started" for told in heard):
+        edits.one()
+        heard += drained(daemon)
+    return heard
 
 
 def two(trickle: Trickle, home: Path, catalog: str | None, seed: int) -> bool:

@@ -8,12 +8,19 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from pathlib import Path
 
 from spark_trickle import Trickle
 from spark_trickle.scheduler.events import Event
 from spark_trickle.storage.warehouse import register_folders
 from tests.spark.session import start
+
+
+def say(told: dict[str, object]) -> None:
+    """One write a line: events come from several threads."""
+    sys.stdout.write(json.dumps(told) + "\n")
+    sys.stdout.flush()
 
 
 def main() -> None:
@@ -29,11 +36,11 @@ def main() -> None:
         action = event.result.action.value if event.result else ""
         why = event.error.message if event.error else event.message
         told = {"kind": event.kind, "name": event.name, "pid": os.getpid(), "action": action, "why": why}
-        print(json.dumps(told), flush=True)
+        say(told)
 
     settings = {"lease_seconds": options.lease, "scheduler_interval_ms": 200, "max_consecutive_errors": 1000}
     with Trickle(spark, home=options.home, catalog=options.catalog, settings=settings) as trickle:
-        print(json.dumps({"kind": "ready", "pid": os.getpid()}), flush=True)
+        say({"kind": "ready", "pid": os.getpid()})
         trickle.run(on_event=tell)
 
 
