@@ -180,8 +180,8 @@ def chaos(trickle: Trickle, home: Path, kills: int, seed: int) -> bool:
     for number in range(1, kills + 1):
         daemon = Process(home)
         daemon.wait_until_ready()
-        heard = until_at_work(daemon, edits)
-        end = time.monotonic() + pick.uniform(0, 15)
+        heard = until_at_work(daemon, edits, pick.choice([0, 1, 3, 10, 25, 40]))
+        end = time.monotonic() + pick.uniform(0, 4)
         while time.monotonic() < end:
             edits.one()
         daemon.kill()
@@ -198,13 +198,16 @@ def chaos(trickle: Trickle, home: Path, kills: int, seed: int) -> bool:
     return good(ended, versions) and "RUNNING" not in history
 
 
-def until_at_work(daemon: Process, edits: Edits) -> list[dict[str, Any]]:
-    """Goes on writing until a daemon has begun a refresh; returns what was heard of it so far."""
+def until_at_work(daemon: Process, edits: Edits, refreshes: int) -> list[dict[str, Any]]:
+    """Goes on writing until a daemon has begun, and has done so many refreshes; returns what it said so far."""
     heard: list[dict[str, Any]] = []
-    end = time.monotonic() + 60
-    while time.monotonic() < end and not any(told["kind"] == "started" for told in heard):
+    end = time.monotonic() + 90
+    while time.monotonic() < end:
         edits.one()
         heard += drained(daemon)
+        kinds = Counter(told["kind"] for told in heard)
+        if kinds["started"] and kinds["refreshed"] >= refreshes:
+            break
     return heard
 
 
