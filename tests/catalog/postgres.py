@@ -89,6 +89,13 @@ def find_binaries() -> Path | None:
     return next((c for c in candidates if (c / "initdb").exists() and (c / "pg_ctl").exists()), None)
 
 
+def started(binaries: Path) -> PostgresServer:
+    """A new server; stop it."""
+    server = PostgresServer(binaries, Path(tempfile.mkdtemp(prefix="trickle-pg-")), _account())
+    server.start()
+    return server
+
+
 _SERVER = pytest.StashKey[PostgresServer]()
 
 
@@ -103,8 +110,7 @@ def postgres_server(pytestconfig: pytest.Config) -> PostgresServer:
         if os.environ.get(REQUIRED) == "1":
             pytest.fail(message)
         pytest.skip(message)
-    server = PostgresServer(binaries, Path(tempfile.mkdtemp(prefix="trickle-pg-")), _account())
-    server.start()
+    server = started(binaries)
     pytestconfig.add_cleanup(server.stop)
     pytestconfig.stash[_SERVER] = server
     return server

@@ -17,6 +17,7 @@ from spark_trickle.algebra.relations import (
     Changes,
     Column,
     Concat,
+    Held,
     InnerJoin,
     Kept,
     KeysOf,
@@ -57,12 +58,13 @@ class Interpreter:
     """Evaluates nodes over one database, each node once for each version.
 
     With `netting`, changes are netted wherever they are computed, else only where a Net says so: whoever
-    runs these plans may do either.
+    runs these plans may do either. The same holds for `narrowing`: keys that only save reading are used or not.
     """
 
-    def __init__(self, database: Database, *, netting: bool = False) -> None:
+    def __init__(self, database: Database, *, netting: bool = False, narrowing: bool = True) -> None:
         self._database = database
         self._netting = netting
+        self._narrowing = narrowing
         self._bags: dict[tuple[int, Version | None], tuple[Node, Bag]] = {}
         self._keys: dict[int, tuple[KeysOf, frozenset[Row]]] = {}
 
@@ -119,11 +121,15 @@ class Interpreter:
                 return minus(new, old)
             case At(relation=relation, version=chosen):
                 return self.evaluate(relation, chosen)
+            case Matching(child=child, needed=False) if not self._narrowing:
+                return self.evaluate(child, version)
             case Matching(child=child, on=on, keys=keys):
                 wanted = {pick(key, [i for i, _ in on]) for key in self.keys(keys)}
                 places = places_of(child, [column for _, column in on])
                 rows = self.evaluate(child, version)
                 return Counter({row: n for row, n in rows.items() if pick(row, places) in wanted})
+            case Held(child=child):
+                return self.evaluate(child, version)
             case Partners(left=left, change=change, join=join):
                 meet, met = join.operator.payload.meet, self.evaluate(change)
                 rows = self.evaluate(left)

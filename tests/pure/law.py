@@ -31,11 +31,11 @@ def difference(case: Case) -> Bag:
 
 
 def check_change(case: Case) -> None:
-    """The differentiated plan evaluates to new − old, whether or not parts of it are netted on the way."""
+    """The differentiated plan evaluates to new − old, whether or not parts of it are netted or narrowed on the way."""
     for change in changes(case):
-        for netting in (False, True):
-            found = Interpreter(case.database, netting=netting).evaluate(change)
-            assert net(found) == difference(case)
+        for netting, narrowing in ((False, True), (True, True), (False, False)):
+            run = Interpreter(case.database, netting=netting, narrowing=narrowing)
+            assert net(run.evaluate(change)) == difference(case)
 
 
 def changes(case: Case) -> list[Node]:

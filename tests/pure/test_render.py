@@ -70,10 +70,12 @@ GOLDEN: dict[str, tuple[Node, str]] = {
           InnerJoin: customer = key
             RowWise: WHERE amount > 0
               changes of orders (id, customer, amount)
-            at new: Scan customers (key, name)
+            only where [key] can matter
+              at new: Scan customers (key, name)
           InnerJoin: customer = key
-            at old: RowWise: WHERE amount > 0
-              Scan orders (id, customer, amount)
+            RowWise: WHERE amount > 0
+              only where [customer] can matter
+                at old: Scan orders (id, customer, amount)
             changes of customers (key, name)
         """,
     ),
@@ -83,7 +85,8 @@ GOLDEN: dict[str, tuple[Node, str]] = {
         sum of changes
           LookupJoin: EXISTS customer = key
             changes of orders (id, customer, amount)
-            at new: Scan customers (key, name)
+            only where [key] can matter
+              at new: Scan customers (key, name)
           added (+1)
             LookupJoin: EXISTS customer = key
               only where [customer] in
@@ -153,22 +156,18 @@ GOLDEN: dict[str, tuple[Node, str]] = {
                     changes of orders (id, customer, amount)
                     changes of orders (id, customer, amount)
                 Concat: UNION ALL
-                  only where [customer] in
-                    keys #1, as above
+                  only where [customer] can matter
                     at new: Scan orders (id, customer, amount)
-                  only where [customer] in
-                    keys #1, as above
+                  only where [customer] can matter
                     at new: Scan orders (id, customer, amount)
           removed (−1)
             PerKey [customer]: GROUP BY customer
               only where [customer] in
                 keys #1, as above
                 Concat: UNION ALL
-                  only where [customer] in
-                    keys #1, as above
+                  only where [customer] can matter
                     at old: Scan orders (id, customer, amount)
-                  only where [customer] in
-                    keys #1, as above
+                  only where [customer] can matter
                     at old: Scan orders (id, customer, amount)
         """,
     ),

@@ -38,6 +38,8 @@ class Operator:
     """Output columns that may differ between two evaluations on equal input."""
     keeps_rows: bool = False
     """Exactly one row comes out for each row that goes in."""
+    drops_rows: bool = False
+    """At most one row comes out for each row that goes in."""
     position: tuple[int, int] | None = None
     """Line and column in the defining query, where the planner knows it."""
     grows_with: frozenset[int] = frozenset()
@@ -201,6 +203,8 @@ class Matching:
     child: Node
     on: tuple[tuple[int, int], ...]
     keys: KeysOf
+    needed: bool = True
+    """Otherwise it only saves reading: whoever reads the rows drops the others, so it may be left out."""
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -218,6 +222,18 @@ class Partners:
     @property
     def columns(self) -> tuple[Column, ...]:
         return self.left.columns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Held:
+    """The same rows, evaluated once and kept at hand if they are few; `keys` narrow them down, if given."""
+
+    child: Node
+    keys: KeysOf | None = None
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.child.columns
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -279,4 +295,4 @@ class Kept:
 
 
 Relation = Scan | RowWise | Concat | InnerJoin | LookupJoin | PerKey | Whole | Top | Loop
-Node = Relation | Changes | At | Matching | Partners | Signed | Sum | Net | Part | Kept
+Node = Relation | Changes | At | Matching | Partners | Held | Signed | Sum | Net | Part | Kept

@@ -8,6 +8,7 @@ from spark_trickle.algebra.relations import (
     At,
     Changes,
     Concat,
+    Held,
     InnerJoin,
     Kept,
     KeysOf,
@@ -78,7 +79,10 @@ def describe(node: Node | KeysOf) -> str:
             return f"at {version.value}: {describe(relation)}"
         case Matching():
             named = {c.id: c.name for c in node.columns}
-            return f"only where [{', '.join(named.get(c, '?') for _, c in node.on)}] in"
+            columns = ", ".join(named.get(c, "?") for _, c in node.on)
+            return f"only where [{columns}] in" if node.needed else f"only where [{columns}] can matter"
+        case Held(child=child):
+            return describe(child)
         case Partners():
             return "only rows that meet a changed row"
         case Signed(sign=sign):
@@ -102,6 +106,8 @@ def _children(node: Node | KeysOf) -> tuple[Node | KeysOf, ...]:
             return ()
         case RowWise(child=child) | Top(child=child) | Signed(child=child):
             return (child,)
+        case Held(child=child):
+            return _children(child)
         case InnerJoin(left=left, right=right) | LookupJoin(left=left, right=right):
             return (left, right)
         case (
@@ -113,8 +119,8 @@ def _children(node: Node | KeysOf) -> tuple[Node | KeysOf, ...]:
             return children
         case At(relation=relation):
             return _children(relation)
-        case Matching(child=child, keys=keys):
-            return (keys, child)
+        case Matching(child=child, keys=keys, needed=needed):
+            return (keys, child) if needed else (child,)
         case Partners(left=left, change=change):
             return (left, change)
         case Sum(changes=changes):

@@ -15,6 +15,7 @@ from spark_trickle.algebra.relations import (
     At,
     Changes,
     Concat,
+    Held,
     InnerJoin,
     Kept,
     KeysOf,
@@ -41,7 +42,7 @@ def matching(relation: Node, version: Version, on: tuple[int, ...], keys: KeysOf
     pairs = tuple(enumerate(on))
     pushed = restrict(relation, version, dict(pairs), keys)
     if isinstance(pushed, Matching) and pushed.on == pairs:
-        return pushed
+        return replace(pushed, needed=True)
     return Matching(pushed, pairs, keys)
 
 
@@ -51,7 +52,7 @@ def restrict(relation: Node, version: Version, on: Mapping[int, int], keys: Keys
         return At(relation, version)
     match relation:
         case Scan():
-            return Matching(At(relation, version), tuple(sorted(on.items())), keys)
+            return Matching(At(relation, version), tuple(sorted(on.items())), keys, needed=False)
         case RowWise(child=child):
             passes = relation.operator.passes
             inner = {i: passes[c] for i, c in on.items() if c in passes}
@@ -81,7 +82,7 @@ def restrict(relation: Node, version: Version, on: Mapping[int, int], keys: Keys
             return _into_keys(relation, version, on, keys)
         case Whole() | Top() | Loop():
             return At(relation, version)
-        case Changes() | At() | Matching() | Partners() | Signed() | Sum() | Net() | Part() | Kept():
+        case Changes() | At() | Matching() | Partners() | Held() | Signed() | Sum() | Net() | Part() | Kept():
             raise TypeError(f"{type(relation).__name__} is part of a change, not of a query")
     assert_never(relation)
 
@@ -93,11 +94,26 @@ def _both(
     to_right: Mapping[int, int],
     keys: KeysOf,
 ) -> Node:
+    """The keys go into the sides that they reach; where they reach one only, its partners decide about the other."""
     if not to_left and not to_right:
         return At(join, version)
+    left_keys, right_keys = zip(*join.keys, strict=True) if join.keys else ((), ())
     left = restrict(join.left, version, to_left, keys)
+    if left_keys and to_left and not to_right:
+        left = Held(left, keys)
+        return replace(join, left=left, right=partners(join.right, version, right_keys, left, left_keys))
     right = restrict(join.right, version, to_right, keys)
+    if left_keys and not to_left:
+        right = Held(right, keys)
+        return replace(join, left=partners(join.left, version, left_keys, right, right_keys), right=right)
     return replace(join, left=left, right=right)
+
+
+def partners(
+    relation: Node, version: Version, on: tuple[int, ...], rows: Node, their: tuple[int, ...]
+) -> Node:
+    """`relation` at `version` for a join with `rows` on equal columns: what meets none of them may be left out."""
+    return restrict(relation, version, dict(enumerate(on)), KeysOf(((rows, their),)))
 
 
 def _into_keys(relation: PerKey, version: Version, on: Mapping[int, int], keys: KeysOf) -> Node:

@@ -9,6 +9,7 @@ from spark_trickle.algebra.relations import (
     At,
     Changes,
     Concat,
+    Held,
     InnerJoin,
     Kept,
     LookupJoin,
@@ -40,7 +41,7 @@ def children_of(relation: Node) -> tuple[Node, ...]:
             return (left, right)
         case Concat() | PerKey() | Whole() | Loop():
             return relation.children
-        case Changes() | At() | Matching() | Partners() | Signed() | Sum() | Net() | Part() | Kept():
+        case Changes() | At() | Matching() | Partners() | Held() | Signed() | Sum() | Net() | Part() | Kept():
             raise TypeError(f"{type(relation).__name__} is part of a change, not of a query")
     assert_never(relation)
 

@@ -17,6 +17,7 @@ from spark_trickle.incremental.maintain import (
     Iterate,
     Recompute,
     TopRows,
+    Totals,
     reason_of,
     recomputed_parts,
 )
@@ -69,7 +70,7 @@ def explain_definition(
     notes: tuple[str, ...] = (),
 ) -> Explanation:
     """`sizes`: bytes of each source, by name; `notes`: what else is to be said."""
-    parts = recomputed_parts(definition.relation)
+    parts = recomputed_parts(definition.relation, definition.maintenance)
     support = (
         f"recomputed: {definition.maintenance.reason}{_where(definition.maintenance.position)}"
         if isinstance(definition.maintenance, Recompute)
@@ -96,6 +97,8 @@ def _change_plan(definition: Definition) -> str:
         case ByKey(columns=columns, new=new):
             on = ", ".join(names[c] for c in columns)
             return f"replace the table's rows with touched [{on}] by:\n" + render(new)
+        case Totals(change=change):
+            return "add the totals of this change to the stored ones:\n" + render(change)
         case TopRows(change=change):
             return (
                 "merge this change into the stored first rows, read on only if they are too few:\n"

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Protocol, assert_never
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
 
 from spark_trickle.algebra.relations import (
     NEW,
@@ -19,6 +20,7 @@ from spark_trickle.algebra.relations import (
     At,
     Changes,
     Concat,
+    Held,
     InnerJoin,
     Kept,
     KeysOf,
@@ -95,10 +97,13 @@ class Builder:
         self._attributes: dict[int, Attribute] = {}
         self._keys: dict[int, Plan | None] = {}
         self._changes: dict[tuple[str, tuple[str, ...]], Plan | None] = {}
+        self._nulls: dict[int, frozenset[int]] = {}
         self._held: list[DataFrame] = []
+        self._many = False
+        """A source has changed in more rows than the driver holds."""
         self.changed_rows = 0
         """Netted change rows read from the sources so far."""
-        self._alive: list[Node | KeysOf] = []
+        self._alive: list[Node | KeysOf | Plan] = []
 
     def change(self, node: Node) -> DataFrame | None:
         """A change as a frame, weight last; None when it is empty without looking."""
@@ -147,8 +152,13 @@ class Builder:
                     return None
                 plans = [part.plan for part in parts if part is not None]
                 return Built(self._planner.with_children(node.operator.payload, plans), False)
-            case Matching(child=child, keys=keys, on=on):
-                return self._matching(self._build(child), keys, on)
+            case Held(child=child, keys=keys):
+                return self._at_hand(self._build(child), keys)
+            case Matching(child=child, keys=keys, on=on, needed=needed):
+                rows = self._build(child)
+                if needed:
+                    return self._matching(rows, keys, on)
+                return self._narrowed(rows, keys, on) if self._are_few(keys) else rows
             case Partners(left=left, change=change, join=join):
                 return self._partners(self._build(left), self._build(change), join)
             case Signed(child=child, sign=sign):
@@ -225,14 +235,14 @@ class Builder:
             frame = self._reader.changes(scan.source, wanted)
             self._changes[key] = None if frame is None else self.hold(frame)
             self.changed_rows += self._count(self._changes[key])
+            self._many = self._many or not _is_local(self._changes[key])
         plan = self._changes[key]
         return None if plan is None else Built(self._adopt(scan, plan, weighted=True), True)
 
     def _count(self, plan: Plan | None) -> int:
         if plan is None:
             return 0
-        local = kind_of(plan) == "LocalRelation"
-        return self._planner.local_count(plan) if local else self._planner.frame(plan).count()
+        return self._planner.local_count(plan) if _is_local(plan) else self._planner.frame(plan).count()
 
     def _adopt(self, scan: Scan, plan: Plan, weighted: bool) -> Plan:
         """The plan under the ids of the leaf it stands for; columns nobody reads are NULL."""
@@ -323,6 +333,27 @@ class Builder:
         columns = [(i, self._attribute(child.plan, c)) for i, c in on]
         return Built(self.semi_join(child.plan, columns, key_set), child.weighted)
 
+    def _narrowed(self, rows: Built | None, keys: KeysOf, on: tuple[tuple[int, int], ...]) -> Built | None:
+        """The same, for a side of a join: without keys it has no rows, which is not the same as no such side."""
+        found = self._matching(rows, keys, on)
+        if found is None and rows is not None:
+            return Built(self._planner.empty(rows.plan.output()), rows.weighted)
+        return found
+
+    def _are_few(self, keys: KeysOf) -> bool:
+        """The key set is held by the driver, or empty."""
+        return _is_local(self.key_set(keys))
+
+    def _at_hand(self, rows: Built | None, keys: KeysOf | None) -> Built | None:
+        """Few rows as a relation of the driver. Many stay a plan: trying costs as much as evaluating it."""
+        if rows is None or self._many or (keys is not None and not self._are_few(keys)):
+            return rows
+        held = self._planner.local_rows(self._planner.frame(rows.plan), self._local_rows)
+        if held is None:
+            return rows
+        nothing = rows.weighted and not self._planner.local_count(held)
+        return None if nothing else Built(held, rows.weighted)
+
     def _attribute(self, plan: Plan, column: int) -> Attribute:
         """A column of a plan by its id, which means the same in every plan of a definition."""
         if column not in self._attributes:
@@ -334,11 +365,22 @@ class Builder:
         planner = self._planner
         keys = output(key_set)
         fresh = [planner.alias(keys[i], f"__st_k{i}") for i, _ in on]
+        # Plain equality is several times faster, and the same where no key is NULL.
+        equal = planner.equal_null_safe if self._has_null(key_set, [i for i, _ in on]) else planner.equal
         conditions = [
-            planner.equal_null_safe(column, alias.toAttribute())
-            for (_, column), alias in zip(on, fresh, strict=True)
+            equal(column, alias.toAttribute()) for (_, column), alias in zip(on, fresh, strict=True)
         ]
         return planner.join(plan, planner.project(fresh, key_set), "LeftSemi", planner.all_of(conditions))
+
+    def _has_null(self, key_set: Plan, places: Sequence[int]) -> bool:
+        """Some key is NULL there, as far as the driver can tell."""
+        if not _is_local(key_set):
+            return True
+        found = self._nulls.get(id(key_set))
+        if found is None:
+            self._alive.append(key_set)
+            found = self._nulls[id(key_set)] = self._planner.null_places(key_set)
+        return any(i in found for i in places)
 
     def _partners(self, left: Built | None, change: Built | None, join: LookupJoin) -> Built | None:
         if left is None or change is None:
@@ -386,6 +428,26 @@ class Builder:
             self._keys[id(keys)] = self._evaluate_keys(keys)
         return self._keys[id(keys)]
 
+    def provide(self, keys: KeysOf, key_set: Plan) -> None:
+        """Rows evaluated elsewhere as a key set."""
+        self._alive.append(keys)
+        self._keys[id(keys)] = key_set
+
+    def difference(self, new: DataFrame, old: DataFrame) -> DataFrame | None:
+        """The netted change from the old rows to the new ones, held; None when they are the same."""
+        held = [self.hold(new), self.hold(old)]
+        if all(map(_is_local, held)):
+            change = self._planner.local_difference(*held)
+            return None if change is None else self._planner.frame(change)
+        signed = [
+            self._planner.frame(plan).withColumn(WEIGHT, F.lit(sign).cast("long"))
+            for plan, sign in zip(held, (1, -1), strict=True)
+            if plan is not None
+        ]
+        union = signed[0] if len(signed) == 1 else signed[0].unionAll(signed[1])
+        plan = self.hold(net(union))
+        return None if plan is None else self._planner.frame(plan)
+
     def _evaluate_keys(self, keys: KeysOf) -> Plan | None:
         planner = self._planner
         parts = []
@@ -396,3 +458,8 @@ class Builder:
             columns = [planner.alias(self._attribute(built.plan, c), f"k{i}") for i, c in enumerate(on)]
             parts.append(planner.project(columns, built.plan))
         return self.hold(planner.frame(planner.distinct(planner.union(parts)))) if parts else None
+
+
+def _is_local(plan: Plan | None) -> bool:
+    """Held by the driver, or nothing at all."""
+    return plan is None or kind_of(plan) == "LocalRelation"

@@ -117,7 +117,13 @@ class Classifier:
         elif kind == "Expand":
             passes, reads = _expanded(plan)
         operator = self._operator(
-            plan, passes, reads, decides, doubtful, keeps_rows=kind in {"Project", "Sort"}
+            plan,
+            passes,
+            reads,
+            decides,
+            doubtful,
+            keeps_rows=kind in {"Project", "Sort"},
+            drops_rows=kind == "Filter",
         )
         return RowWise(self.columns(output(plan)), self.relation(child), operator)
 
@@ -257,6 +263,7 @@ class Classifier:
         decides: frozenset[int] = frozenset(),
         doubtful: frozenset[int] = frozenset(),
         keeps_rows: bool = False,
+        drops_rows: bool = False,
     ) -> Operator:
         label = str(plan.simpleString(1000))
         return Operator(
@@ -267,6 +274,7 @@ class Classifier:
             decides,
             doubtful,
             keeps_rows,
+            drops_rows,
             position_of(plan),
             grows_with(plan),
         )

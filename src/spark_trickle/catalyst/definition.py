@@ -14,14 +14,23 @@ from spark_trickle.algebra.relations import Column, Operator, Relation, RowWise,
 from spark_trickle.algebra.traverse import scans_of, walk
 from spark_trickle.catalyst.analyze import all_plans
 from spark_trickle.catalyst.classify import Classifier, used_columns
+from spark_trickle.catalyst.hidden import without_hidden
 from spark_trickle.catalyst.normalize import NotNormalizable, normalize
 from spark_trickle.catalyst.plan import Plan, Planner, children, column_id, kind_of, output
 from spark_trickle.catalyst.rewrite import carry_columns
 from spark_trickle.catalyst.sources import SourceTable, source_of, sources_in
 from spark_trickle.catalyst.time import CLOCK, asks_for_time
+from spark_trickle.catalyst.totals import RunningTotals, running_totals
 from spark_trickle.catalyst.volatile import Policy, Volatile, volatile_parts
 from spark_trickle.errors import DefinitionError, UnsupportedQueryError
-from spark_trickle.incremental.maintain import Maintenance, Recompute, hidden_columns, maintain
+from spark_trickle.incremental.maintain import (
+    Maintenance,
+    Recompute,
+    aggregate_to_continue,
+    hidden_columns,
+    keys_to_carry,
+    maintain,
+)
 from spark_trickle.names import PREFIX
 
 
@@ -34,10 +43,12 @@ class Definition:
     sources: Mapping[str, SourceTable]
     schema: StructType
     hidden: StructType
-    """Columns stored beside the query's own, in `__st`: keys, or what a LIMIT is ordered by."""
+    """Columns stored beside the query's own, in `__st`: keys, totals, or what a LIMIT is ordered by."""
     fingerprint: str
     volatile: tuple[str, ...] = ()
     """Parts whose answer the sources do not decide, accepted by the policy."""
+    totals: RunningTotals | None = None
+    """How the root's aggregate is continued from its stored totals, where it can be."""
 
     def columns_of(self, source: str) -> tuple[Column, ...]:
         """The columns the query uses of a source, each once."""
@@ -52,7 +63,7 @@ class Definition:
     @cached_property
     def careful(self) -> Maintenance:
         """Like `maintenance`, evaluating no pair of rows that the query itself would not."""
-        return maintain(self.relation, only_real_pairs=True)
+        return maintain(self.relation, _columns_of(self.totals), only_real_pairs=True)
 
     @property
     def recomputed(self) -> str:
@@ -62,6 +73,7 @@ class Definition:
 
 def define(planner: Planner, analyzed: Plan, policy: Policy = "reject") -> Definition:
     """Understand an analyzed query, or say in one sentence why it cannot be a stream table."""
+    analyzed = without_hidden(planner, analyzed)
     volatile = volatile_parts(analyzed)
     if volatile and policy == "reject":
         raise volatile[0].refusal()
@@ -70,14 +82,33 @@ def define(planner: Planner, analyzed: Plan, policy: Policy = "reject") -> Defin
     _check_columns(schema)
     relation = _relation(planner, analyzed, volatile, policy)
     visible = len(relation.columns)
-    carried = hidden_columns(relation)
-    if carried:
-        plan = carry_columns(planner, relation.operator.payload, list(carried))
+    totals, plan = (None, None) if volatile else _with_totals(planner, relation)
+    if totals is None:
+        carried = hidden_columns(relation)
+        plan = carry_columns(planner, relation.operator.payload, list(carried)) if carried else None
+    if plan is not None:
         relation = _classified(planner, plan, bool(volatile))
-    types = planner.frame(relation.operator.payload).schema.fields if carried else []
+    types = planner.frame(relation.operator.payload).schema.fields if plan is not None else []
     hidden = StructType([StructField(f"k{i}", f.dataType) for i, f in enumerate(types[visible:])])
     noted = tuple(f"`{part.what}` {part.why}" for part in volatile)
-    return Definition(relation, maintain(relation), sources, schema, hidden, _fingerprint(relation), noted)
+    maintenance = maintain(relation, _columns_of(totals))
+    return Definition(relation, maintenance, sources, schema, hidden, _fingerprint(relation), noted, totals)
+
+
+def _with_totals(planner: Planner, relation: Relation) -> tuple[RunningTotals | None, Plan | None]:
+    """Running totals for the root's aggregate, and the query with their columns, where there can be any."""
+    top = aggregate_to_continue(relation)
+    if top is None or kind_of(top.operator.payload) != "Aggregate":
+        return None, None
+    totals = running_totals(planner, top.operator.payload)
+    if totals is None:
+        return None, None
+    plan = planner.replace_nodes(relation.operator.payload, [(top.operator.payload, totals.plan)])
+    return totals, carry_columns(planner, plan, [*keys_to_carry(relation, top), *totals.columns])
+
+
+def _columns_of(totals: RunningTotals | None) -> tuple[int, ...]:
+    return tuple(totals.columns) if totals else ()
 
 
 def _relation(planner: Planner, analyzed: Plan, volatile: Sequence[Volatile], policy: Policy) -> Relation:

@@ -20,6 +20,7 @@ Attribute = Any
 
 WEIGHT = "__st_weight"
 _FEW = 16
+_ALL = 2**30
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -92,6 +93,10 @@ class Planner:
         """A BIGINT; py4j would hand a small one over as an Integer, so Spark's parser makes it."""
         return self.session.sessionState().sqlParser().parseExpression(f"{value}L")
 
+    def literal_int(self, value: int) -> Expression:
+        """An INT."""
+        return self.session.sessionState().sqlParser().parseExpression(f"{value}")
+
     def null(self, data_type: Any) -> Expression:
         return self.expressions.Literal.create(None, data_type)
 
@@ -107,12 +112,26 @@ class Planner:
         """A cast that cannot fail, in a time zone."""
         return self.expressions.Cast(child, self._type(type_name), time_zone)
 
+    def cast_to(self, child: Expression, ddl: str) -> Expression:
+        """A cast between numbers."""
+        data_type = self.session.sessionState().sqlParser().parseDataType(ddl)
+        return self.expressions.Cast(child, data_type, self.none)
+
+    def try_cast(self, child: Expression, data_type: Any) -> Expression:
+        """A cast that gives NULL where the value does not fit."""
+        mode = self.expressions.EvalMode.TRY()
+        return self.expressions.Cast(child, data_type, self.none, mode)
+
     def _type(self, name: str) -> Any:
         return getattr(getattr(self.jvm.org.apache.spark.sql.types, f"{name}$"), "MODULE$")
 
     def one_row(self) -> Plan:
         """One row without columns."""
         return self.logical.OneRowRelation()
+
+    def empty(self, attributes: Any) -> Plan:
+        """No rows, of these columns (a Scala sequence)."""
+        return self.logical.LocalRelation(attributes, self._empty, False, self.none)
 
     def project(self, columns: Sequence[Expression], child: Plan) -> Plan:
         return self.logical.Project(self.seq(columns), child)
@@ -138,6 +157,48 @@ class Planner:
 
     def equal_null_safe(self, left: Expression, right: Expression) -> Expression:
         return self.expressions.EqualNullSafe(left, right)
+
+    def equal(self, left: Expression, right: Expression) -> Expression:
+        return self.expressions.EqualTo(left, right)
+
+    def is_null(self, value: Expression) -> Expression:
+        return self.expressions.IsNull(value)
+
+    def negation(self, condition: Expression) -> Expression:
+        return self.expressions.Not(condition)
+
+    def both(self, one: Expression, other: Expression) -> Expression:
+        return self.expressions.And(one, other)
+
+    def any_of(self, conditions: Sequence[Expression]) -> Expression | None:
+        result = None
+        for condition in conditions:
+            result = condition if result is None else self.expressions.Or(result, condition)
+        return result
+
+    def either(self, condition: Expression, yes: Expression, no: Expression) -> Expression:
+        return self.expressions.If(condition, yes, no)
+
+    def first_present(self, *values: Expression) -> Expression:
+        """The first that is not NULL."""
+        return self.expressions.Coalesce(self.seq(values))
+
+    def negated(self, value: Expression) -> Expression:
+        return self.expressions.UnaryMinus(value, True)
+
+    def absolute(self, value: Expression) -> Expression:
+        return self.expressions.Abs(value, True)
+
+    def struct_of(self, columns: Sequence[Expression]) -> Expression:
+        """A struct of columns, its fields named by position."""
+        named = [part for i, c in enumerate(columns) for part in (self._text(f"f{i}"), c)]
+        return self.expressions.CreateNamedStruct(self.seq(named))
+
+    def _text(self, value: str) -> Expression:
+        return self.session.sessionState().sqlParser().parseExpression(f"'{value}'")
+
+    def field(self, struct: Expression, place: int) -> Expression:
+        return self.expressions.GetStructField(struct, place, self.none)
 
     def unequal(self, left: Expression, right: Expression) -> Expression:
         return self.expressions.Not(self.expressions.EqualTo(left, right))
@@ -229,6 +290,34 @@ class Planner:
         attributes = execution.analyzed().output()
         data = self.jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(rows)
         return self.logical.LocalRelation(attributes, data, False, self.none)
+
+    def local_difference(self, new: Plan | None, old: Plan | None) -> Plan | None:
+        """Rows of two held relations that only one of them has, with weights; None when there are none.
+
+        Rows in Spark's binary form are equal exactly when all their values are stored alike.
+        """
+        parts = []
+        for one, other, sign in ((new, old, 1), (old, new, -1)):
+            if one is None:
+                continue
+            rows = one.data() if other is None else one.data().diff(other.data())
+            weight = self.alias(self.literal(sign), WEIGHT)
+            columns = one.output()
+            local = self.logical.LocalRelation(columns, rows, False, self.none)
+            parts.append(self.logical.Project(columns.appended(weight), local))
+        found = [self.local_rows(self.frame(part), _ALL) for part in parts]
+        held = [plan for plan in found if plan is not None and self.local_count(plan)]
+        if len(held) < 2:
+            return held[0] if held else None
+        data = held[0].data().appendedAll(held[1].data())
+        return self.logical.LocalRelation(held[0].output(), data, False, self.none)
+
+    def null_places(self, plan: Plan) -> frozenset[int]:
+        """The columns of a held relation, by place, in which some row has NULL."""
+        columns = output(plan)
+        missing = [self.alias(self.is_null(c), f"c{i}") for i, c in enumerate(columns)]
+        found = self.frame(self.project(missing, plan)).collect()
+        return frozenset(i for i in range(len(columns)) if any(row[i] for row in found))
 
     def local_count(self, plan: Plan) -> int:
         return int(plan.data().size())

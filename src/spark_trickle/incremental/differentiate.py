@@ -8,6 +8,7 @@ from spark_trickle.algebra.relations import (
     At,
     Changes,
     Concat,
+    Held,
     InnerJoin,
     Kept,
     LookupJoin,
@@ -69,7 +70,18 @@ def differentiate(relation: Relation, only_real_pairs: bool = False) -> Node:
                 return per_key.change(node, change_of)
             case Whole() | Top() | Loop():
                 return whole.change(node)
-            case At() | Changes() | Matching() | Partners() | Signed() | Sum() | Net() | Part() | Kept():
+            case (
+                At()
+                | Changes()
+                | Matching()
+                | Partners()
+                | Held()
+                | Signed()
+                | Sum()
+                | Net()
+                | Part()
+                | Kept()
+            ):
                 raise TypeError(f"{type(node).__name__} is part of a change already")
         assert_never(node)
 

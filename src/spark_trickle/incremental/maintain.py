@@ -3,6 +3,7 @@
 by weight    the change of the query is added to the table
 by key       the table's rows of the touched keys are replaced: no old version is read, and values that
              two evaluations may compute differently are compared with what is stored
+totals       the totals of an aggregate's change are added to the stored ones: no row of the input is read again
 top rows     the change is merged into the stored first rows; more is read only when they do not suffice
 iterate      a recursive query: what the change derives from the stored rows, and what that derives, and so on
 recompute    the query is evaluated and its difference to the table applied
@@ -52,6 +53,24 @@ class ByKey:
 
 
 @dataclass(frozen=True, slots=True)
+class Totals:
+    """Add the totals of `change`, of the rows that `top` aggregates, to those stored in `places`.
+
+    `columns` are the output columns that carry the groups. Groups whose totals do not tell are evaluated again as
+    `new`; a refresh provides them as the key set `again`, which only serves as a name for it here. With
+    `hides`, a group that the table does not hold may exist all the same.
+    """
+
+    top: PerKey | Whole
+    change: Node
+    columns: tuple[int, ...]
+    places: tuple[int, ...]
+    again: KeysOf
+    new: Node
+    hides: bool
+
+
+@dataclass(frozen=True, slots=True)
 class TopRows:
     """Merge `change`, of the rows that compete, into those stored; output columns that carry them in `places`."""
 
@@ -86,13 +105,18 @@ class Recompute:
     position: tuple[int, int] | None = None
 
 
-Maintenance = ByWeight | ByKey | TopRows | Iterate | Recompute
+Maintenance = ByWeight | ByKey | Totals | TopRows | Iterate | Recompute
 
 
-def maintain(root: Relation, only_real_pairs: bool = False) -> Maintenance:
-    """The cheapest way that is exact for this query; with `only_real_pairs` see `differentiate`."""
+def maintain(root: Relation, totals: tuple[int, ...] = (), only_real_pairs: bool = False) -> Maintenance:
+    """The cheapest way that is exact for this query; with `only_real_pairs` see `differentiate`.
+
+    `totals` are the columns of the root's aggregate that hold running totals.
+    """
     change_of = partial(differentiate, only_real_pairs=only_real_pairs)
     top = _below_row_wise(root)
+    if totals and isinstance(top, PerKey | Whole):
+        return _continued(root, top, totals, change_of)
     if isinstance(top, Whole | Top | Loop) and sources_of(top):
         return _from_stored(root, top, change_of) or Recompute(
             At(root, NEW), reason_of(top), top.operator.position
@@ -130,10 +154,31 @@ def hidden_columns(root: Relation) -> tuple[int, ...]:
     return tuple(key for key in top.keys[0] if key not in visible)
 
 
-def recomputed_parts(root: Relation) -> list[Whole | Top | Loop]:
+def aggregate_to_continue(root: Relation) -> PerKey | Whole | None:
+    """The root's only input below projections and filters, if totals of it can be trusted to stay what they were."""
+    node: Node = root
+    while isinstance(node, RowWise):
+        if not (node.operator.keeps_rows or node.operator.drops_rows):
+            return None
+        node = node.child
+    if not isinstance(node, PerKey | Whole) or len(node.children) != 1 or not sources_of(node):
+        return None
+    found = repeatability(node.children[0])
+    read = node.operator.decides.union(*node.operator.reads.values())
+    return None if found.rows or found.columns & read else node
+
+
+def keys_to_carry(root: Relation, top: PerKey | Whole) -> tuple[int, ...]:
+    """The keys of the root's aggregate that the output does not show."""
+    keys = top.keys[0] if isinstance(top, PerKey) else ()
+    visible = _visible(root, top)
+    return tuple(key for key in keys if key not in visible)
+
+
+def recomputed_parts(root: Relation, maintenance: Maintenance) -> list[Whole | Top | Loop]:
     """The relations that are evaluated in full whenever something below them changes."""
     parts = [node for node in walk(root) if isinstance(node, Whole | Top | Loop) and sources_of(node)]
-    kept = _below_row_wise(root) if isinstance(maintain(root), TopRows | Iterate) else None
+    kept = _below_row_wise(root) if isinstance(maintenance, TopRows | Iterate | Totals) else None
     return [part for part in parts if part is not kept]
 
 
@@ -188,6 +233,26 @@ def _from_stored(
     )
 
 
+def _continued(
+    root: Relation, top: PerKey | Whole, totals: tuple[int, ...], change_of: Callable[[Relation], Node]
+) -> Totals:
+    (child,) = top.children
+    again = KeysOf(())
+    shown = _output_of(root)
+    hides, node = False, root
+    while isinstance(node, RowWise):
+        hides = hides or not node.operator.keeps_rows
+        node = node.child  # type: ignore[assignment]
+    places = tuple(shown[column] for column in totals)
+    change = change_of(child)  # type: ignore[arg-type]
+    if isinstance(top, Whole):
+        return Totals(top, change, (), places, again, At(root, NEW), hides)
+    columns = visible_keys(root, top)
+    assert columns is not None  # noqa: S101 - the keys were carried
+    new = _rebuild(root, top, per_key.restricted(top, NEW, again))
+    return Totals(top, change, columns, places, again, new, hides)
+
+
 def visible_keys(root: Relation, top: PerKey) -> tuple[int, ...] | None:
     """The output columns that carry the keys, in order; None when one is not part of the output."""
     visible = _visible(root, top)
@@ -229,18 +294,24 @@ def _rebuild(node: Node, top: Node, other: Node) -> Node:
     return replace(node, child=_rebuild(node.child, top, other))
 
 
-def _visible(root: Relation, top: PerKey | Top | Loop) -> dict[int, int]:
+def _visible(root: Relation, top: PerKey | Whole | Top | Loop) -> dict[int, int]:
     """Column of `top`, or for a PerKey of its input, → output column of `root` that carries it unchanged."""
+    shown = _output_of(root)
+    if not isinstance(top, PerKey):
+        return shown
+    passes = top.operator.passes
+    return {passes[inner]: out for inner, out in shown.items() if inner in passes}
+
+
+def _output_of(root: Relation) -> dict[int, int]:
+    """Column of the first relation below projections and filters → output column that carries it unchanged."""
     found = {c.id: c.id for c in root.columns}
     node: Node = root
     while isinstance(node, RowWise):
         passes = node.operator.passes
         found = {out: passes[inner] for out, inner in found.items() if inner in passes}
         node = node.child
-    if not isinstance(top, PerKey):
-        return {inner: out for out, inner in reversed(found.items())}
-    passes = top.operator.passes
-    return {passes[inner]: out for out, inner in reversed(found.items()) if inner in passes}
+    return {inner: out for out, inner in reversed(found.items())}
 
 
 def _below_row_wise(node: Node) -> Node:

@@ -10,6 +10,7 @@ from spark_trickle.algebra.relations import (
     At,
     Changes,
     Concat,
+    Held,
     InnerJoin,
     Kept,
     KeysOf,
@@ -71,6 +72,9 @@ class Pruner:
                 return first and second and replace(node, left=first, right=second)
             case Concat(children=children) | PerKey(children=children):
                 return self._of_children(node, children)
+            case Held(child=child, keys=keys):
+                below = self.node(child)
+                return below and Held(below, self.keys(keys) if keys else None)
             case Matching(child=child, keys=keys):
                 below, kept = self.node(child), self.keys(keys)
                 return replace(node, child=below, keys=kept) if below and kept else None

@@ -16,11 +16,12 @@ from spark_trickle.catalyst.definition import Definition
 from spark_trickle.catalyst.identity import net
 from spark_trickle.catalyst.plan import WEIGHT, Plan, Planner, output
 from spark_trickle.catalyst.time import CLOCK
-from spark_trickle.incremental.maintain import ByKey, ByWeight, Iterate, Recompute, TopRows
+from spark_trickle.incremental.maintain import ByKey, ByWeight, Iterate, Recompute, TopRows, Totals
 from spark_trickle.incremental.prune import Pruner
 from spark_trickle.refresh.definitions import Prepared
 from spark_trickle.refresh.recursion import Derivation
 from spark_trickle.refresh.top_rows import Race
+from spark_trickle.refresh.totals import Groups
 from spark_trickle.storage.changes import changes_between
 from spark_trickle.storage.layout import Layout
 from spark_trickle.storage.tables import DeltaTables, Snapshot
@@ -112,6 +113,8 @@ class Computation:
                 return self._by_weight(maintenance)
             case ByKey():
                 return self._by_key(maintenance, stored)
+            case Totals():
+                return self._totals(maintenance, stored)
             case TopRows():
                 return self._top_rows(maintenance, stored)
             case Iterate():
@@ -148,6 +151,41 @@ class Computation:
         old = self._planner.frame(self._builder.semi_join(kept, on, key_set))
         return self._against(rows, old)
 
+    def _totals(self, maintenance: Totals, stored: Snapshot) -> DataFrame | None:
+        """The totals of the change merged with the stored ones; groups of which they do not tell, evaluated again."""
+        running = self._definition.totals
+        assert running is not None  # noqa: S101 - that is how the maintenance was chosen
+        plan = Pruner(self._changed).node(maintenance.change)
+        change = self._builder.change(plan) if plan is not None else None
+        if change is None:
+            return None
+        planner = self._planner
+        delta = self._builder.hold(planner.frame(running.of_change(planner.analyzed(change))))
+        if delta is None:
+            return None
+        places = {c.id: i for i, c in enumerate(self._definition.relation.columns)}
+        keys, totals = ([places[c] for c in cs] for cs in (maintenance.columns, maintenance.places))
+        kept = planner.analyzed(self._stored(stored))
+        columns = output(kept)
+        if keys:
+            kept = self._builder.semi_join(kept, [(i, columns[k]) for i, k in enumerate(keys)], delta)
+        merged = self._builder.hold(planner.frame(running.merged(kept, keys, totals, delta)))
+        if merged is None:
+            return None
+        groups = Groups(planner, running, merged, hides=maintenance.hides or not keys)
+        return self._changed_rows(maintenance, groups)
+
+    def _changed_rows(self, maintenance: Totals, groups: Groups) -> DataFrame | None:
+        continued = groups.continued(maintenance.top.operator.payload)
+        rows = self._exact(self._in_place_of(maintenance.top, continued))
+        again = self._builder.hold(self._planner.frame(groups.again))
+        if again is not None:
+            self._builder.provide(maintenance.again, again)
+            read = self._builder.rows(maintenance.new)
+            rows = rows if read is None else rows.unionAll(self._exact(read))
+        old = self._planner.frame(groups.stored).toDF(*self._layout.names)
+        return self._builder.difference(rows, old)
+
     def _top_rows(self, maintenance: TopRows, stored: Snapshot) -> DataFrame | None:
         """The competing rows at hand, as few as decide; then the query's own LIMIT over them, against the table."""
         plan = Pruner(self._changed).node(maintenance.change)
@@ -170,10 +208,13 @@ class Computation:
 
     def _over(self, node: Relation, rows: DataFrame) -> DataFrame:
         """The query with other rows in the place of one of its relations."""
-        payload = node.operator.payload
-        other = self._planner.readdress(self._planner.analyzed(rows), output(payload))
+        other = self._planner.readdress(self._planner.analyzed(rows), output(node.operator.payload))
+        return self._in_place_of(node, other)
+
+    def _in_place_of(self, node: Relation, other: Plan) -> DataFrame:
+        """The query with another plan, of the same columns, in the place of one of its relations."""
         root = self._definition.relation.operator.payload
-        return self._planner.frame(self._planner.replace_nodes(root, [(payload, other)]))
+        return self._planner.frame(self._planner.replace_nodes(root, [(node.operator.payload, other)]))
 
     def _carried(self, frame: DataFrame, places: tuple[int, ...]) -> DataFrame:
         """Some columns of the table by their ids in the query, named by position."""

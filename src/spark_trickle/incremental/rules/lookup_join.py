@@ -5,9 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from spark_trickle.algebra.relations import NEW, OLD, At, KeysOf, LookupJoin, Net, Node, Partners, Signed, Sum
+from spark_trickle.algebra.relations import (
+    NEW,
+    OLD,
+    At,
+    Held,
+    KeysOf,
+    LookupJoin,
+    Net,
+    Node,
+    Partners,
+    Signed,
+    Sum,
+)
 from spark_trickle.algebra.repeatable import repeatability
-from spark_trickle.algebra.restrict import matching
+from spark_trickle.algebra.restrict import matching, partners
 
 
 def change(join: LookupJoin, change_of: Callable[[Node], Node]) -> Node:
@@ -18,12 +30,13 @@ def change(join: LookupJoin, change_of: Callable[[Node], Node]) -> Node:
     because a right row with another key meets no row of L*. Without equalities the change is netted
     first: a value that stayed the same, such as an unchanged scalar subquery, must not wake every row.
     """
-    from_left = replace(join, left=change_of(join.left), right=At(join.right, NEW))
-    change_right = change_of(join.right)
+    change_left, change_right = Held(change_of(join.left)), change_of(join.right)
+    left_keys, right_keys = zip(*join.keys, strict=True) if join.keys else ((), ())
+    looked_up = partners(join.right, NEW, right_keys, change_left, left_keys)
+    from_left = replace(join, left=change_left, right=looked_up)
     if join.keys:
-        left_keys, right_keys = zip(*join.keys, strict=True)
-        keys = KeysOf(((change_right, right_keys),))
-        touched: Node = matching(join.left, OLD, left_keys, keys)
+        keys = KeysOf(((Held(change_right), right_keys),))
+        touched: Node = Held(matching(join.left, OLD, left_keys, keys), keys)
         new = matching(join.right, NEW, right_keys, keys)
         old = matching(join.right, OLD, right_keys, keys)
         sides: tuple[Node, Node] = (new, old)

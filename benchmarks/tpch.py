@@ -1,0 +1,200 @@
+"""TPC-H: every query as a stream table, kept up to date after a small change, against recomputing it.
+
+python -m benchmarks.tpch [--scale 1] [--change 0.001] [--streams recent,uniform] [--queries 1,3,5] [--rounds 1]
+                          [--json FILE]
+
+For each query there are two stream tables over the same sources, one in mode AUTO and one in mode FULL; after
+every change both are refreshed, one after the other, and the first is compared with its query. The sources
+have a change feed and deletion vectors; `orders` and `lineitem` lie in the order of their keys, as they would if
+they had been appended to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from tests.spark.tpch_queries import TABLES, queries
+
+from spark_trickle import RefreshResult, Trickle
+from spark_trickle.storage.embedded import start_session
+
+FILES = {"lineitem": 16, "orders": 8, "partsupp": 4}
+PROPERTIES = "'delta.enableChangeDataFeed' = 'true', 'delta.enableDeletionVectors' = 'true'"
+RECENT_KEYS, RECENT_SHARE = 0.05, 0.8
+"""The recent stream: this share of the changes lies among the newest of the keys."""
+
+
+@dataclass
+class Measured:
+    """One refresh of each of a query's two tables."""
+
+    query: int
+    stream: str
+    action: str
+    auto: float
+    full: float
+    jobs: int
+    right: bool
+    steps: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def ratio(self) -> float:
+        return self.full / self.auto
+
+
+class Orders:
+    """Which orders change: keys of existing ones by their number, in the order in which they came."""
+
+    def __init__(self, scale: float, seed: int) -> None:
+        self._count = int(1_500_000 * scale)
+        self._pick = random.Random(seed)
+        self._gone: set[int] = set()
+
+    def some(self, number: int, stream: str) -> list[int]:
+        recent = int(number * RECENT_SHARE) if stream == "recent" else 0
+        newest = int(self._count * (1 - RECENT_KEYS))
+        found = self._unused(recent, newest, self._count) + self._unused(number - recent, 0, self._count)
+        return [number // 8 * 32 + number % 8 + 1 for number in found]
+
+    def _unused(self, number: int, low: int, high: int) -> list[int]:
+        found: list[int] = []
+        while len(found) < number:
+            one = self._pick.randrange(low, high)
+            if one not in self._gone:
+                self._gone.add(one)
+                found.append(one)
+        return found
+
+
+def load(trickle: Trickle, folder: Path, scale: float) -> None:
+    generator = Path(sys.executable).parent / "tpchgen-cli"
+    subprocess.run([generator, "parquet", "-q", "-s", str(scale), "-o", folder], check=True)
+    for table, schema in TABLES.items():
+        trickle.sql(f"CREATE TABLE {table} ({schema}) USING delta TBLPROPERTIES ({PROPERTIES})")
+        rows = trickle.spark.read.parquet(str(folder / f"{table}.parquet"))
+        files = max(1, int(FILES.get(table, 1) * max(1.0, scale)))
+        key = rows.columns[0]
+        rows = (
+            rows.repartitionByRange(files, key).sortWithinPartitions(key) if files > 1 else rows.coalesce(1)
+        )
+        rows.write.format("delta").mode("append").saveAsTable(table)
+
+
+def change(trickle: Trickle, orders: Orders, stream: str, fraction: float, scale: float, cycle: int) -> None:
+    """A third of the changed orders is new, with lines; a third deleted, with lines; of a third the lines change."""
+    number = max(3, int(1_500_000 * scale * fraction))
+    copied, dropped, updated = (orders.some(number // 3, stream) for _ in range(3))
+    shift = 6_000_000 * max(1, int(scale)) * cycle + 1
+    sql = trickle.sql
+    _keys(trickle, "copied", copied)
+    _keys(trickle, "dropped", dropped)
+    _keys(trickle, "updated", updated)
+    sql(
+        f"INSERT INTO orders SELECT o_orderkey + {shift}, o_custkey, o_orderstatus, o_totalprice, o_orderdate, "
+        "o_orderpriority, o_clerk, o_shippriority, o_comment FROM orders JOIN copied ON o_orderkey = key"
+    )
+    columns = [c.split()[0] for c in TABLES["lineitem"].split(", ")]
+    rest = ", ".join(columns[1:])
+    sql(
+        f"INSERT INTO lineitem SELECT l_orderkey + {shift}, {rest} FROM lineitem JOIN copied ON l_orderkey = key"
+    )
+    for table, key in (("orders", "o_orderkey"), ("lineitem", "l_orderkey")):
+        sql(f"MERGE INTO {table} USING dropped ON {key} = key WHEN MATCHED THEN DELETE")
+    sql(
+        "MERGE INTO lineitem USING updated ON l_orderkey = key WHEN MATCHED THEN UPDATE SET "
+        "l_quantity = l_quantity + 1, l_extendedprice = l_extendedprice * 1.01, l_discount = 0.05"
+    )
+    sql(
+        f"UPDATE customer SET c_acctbal = c_acctbal + 1 WHERE c_custkey % {int(1 / fraction)} = "
+        f"{cycle % int(1 / fraction)}"
+    )
+
+
+def _keys(trickle: Trickle, name: str, keys: Sequence[int]) -> None:
+    trickle.spark.createDataFrame([(k,) for k in keys], "key BIGINT").createOrReplaceTempView(name)
+
+
+def refreshed(trickle: Trickle, name: str) -> tuple[RefreshResult, float, int]:
+    scheduler = trickle.spark.sparkContext._jsc.sc().dagScheduler()
+    before, started = int(scheduler.nextJobId().get()), time.monotonic()
+    result = trickle.refresh_stream_table(name)
+    return result, time.monotonic() - started, int(scheduler.nextJobId().get()) - before
+
+
+def measure(trickle: Trickle, number: int, stream: str) -> Measured:
+    result, auto, jobs = refreshed(trickle, f"q{number}")
+    _, full, _ = refreshed(trickle, f"q{number}_full")
+    right = trickle.verify(f"q{number}").equal
+    found = Measured(number, stream, result.action.value, auto, full, jobs, right, dict(result.durations))
+    print(
+        f"{stream:<8} q{number:<3} {found.action:<13} {auto:7.2f} s, full {full:7.2f} s, {found.ratio:6.2f} ×, "
+        f"{jobs:3} jobs{'' if right else '  WRONG'}",
+        flush=True,
+    )
+    return found
+
+
+def report(found: Sequence[Measured], stream: str) -> None:
+    own = [m for m in found if m.stream == stream]
+    if not own:
+        return
+    mean = math.exp(sum(math.log(m.ratio) for m in own) / len(own))
+    fast, slow = sum(m.ratio >= 3 for m in own), [f"q{m.query}" for m in own if m.ratio < 1 / 1.1]
+    print(
+        f"{stream}: {sum(m.right for m in own)} of {len(own)} right, geometric mean {mean:.2f} ×, "
+        f"{fast} at least 3 ×, slower than FULL: {', '.join(slow) or 'none'}"
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--scale", type=float, default=1)
+    parser.add_argument("--change", type=float, default=0.001)
+    parser.add_argument("--streams", type=lambda text: text.split(","), default=["recent", "uniform"])
+    parser.add_argument("--queries", type=lambda text: [int(n) for n in text.split(",")])
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    every = queries(options.scale)
+    chosen = options.queries or list(every)
+    found: list[Measured] = []
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        spark = start_session(home)
+        with Trickle(spark, home=home) as trickle:
+            load(trickle, home / "generated", options.scale)
+            for number in chosen:
+                trickle.create_stream_table(f"q{number}", every[number])
+                trickle.create_stream_table(f"q{number}_full", every[number], refresh_mode="FULL")
+                print(f"q{number} created", flush=True)
+            orders = Orders(options.scale, options.seed)
+            cycle = 0
+            for _ in range(options.rounds + 1):  # the first round warms up
+                for stream in options.streams:
+                    cycle += 1
+                    change(trickle, orders, stream, options.change, options.scale, cycle)
+                    print(f"change {cycle}: {stream}", flush=True)
+                    measured = [measure(trickle, number, stream) for number in chosen]
+                    if cycle > len(options.streams):
+                        found += measured
+        spark.stop()
+    for stream in options.streams:
+        report(found, stream)
+    if options.json:
+        options.json.write_text(json.dumps([asdict(m) | {"ratio": m.ratio} for m in found], indent=1))
+    return 0 if all(m.right for m in found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
