@@ -126,9 +126,9 @@ def _keys(trickle: Trickle, name: str, keys: Sequence[int]) -> None:
 
 def refreshed(trickle: Trickle, name: str) -> tuple[RefreshResult, float, int]:
     scheduler = trickle.spark.sparkContext._jsc.sc().dagScheduler()
-    before, started = int(scheduler.nextJobId().get()), time.monotonic()
+    before, started = int(scheduler.nextJobId()), time.monotonic()
     result = trickle.refresh_stream_table(name)
-    return result, time.monotonic() - started, int(scheduler.nextJobId().get()) - before
+    return result, time.monotonic() - started, int(scheduler.nextJobId()) - before
 
 
 def measure(trickle: Trickle, number: int, stream: str) -> Measured:

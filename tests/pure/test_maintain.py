@@ -27,7 +27,10 @@ from spark_trickle.incremental.maintain import (
     Iterate,
     Recompute,
     TopRows,
+    Totals,
+    aggregate_to_continue,
     hidden_columns,
+    keys_to_carry,
     maintain,
     recomputed_parts,
     visible_keys,
@@ -53,6 +56,7 @@ from tests.pure.examples import (
     select,
     top,
     totals,
+    union_all,
     where,
 )
 from tests.pure.interpreter import Interpreter, Join
@@ -249,3 +253,27 @@ def versions_read(node: RowWise | PerKey | Matching | At) -> set:
         return {node.version}
     children = node.children if isinstance(node, PerKey) else (node.child,)
     return set().union(*(versions_read(child) for child in children))
+
+
+def test_an_aggregate_at_the_root_is_continued_from_its_totals() -> None:
+    grouped = totals(orders(), CUSTOMER)
+    assert aggregate_to_continue(select(grouped, TOTAL)) is grouped
+    assert keys_to_carry(select(grouped, TOTAL), grouped) == (CUSTOMER.id,)
+    plan = maintain(select(grouped, BUYER, TOTAL), (TOTAL.id,))
+    assert isinstance(plan, Totals)
+    assert (plan.columns, plan.places, plan.hides) == ((BUYER.id,), (TOTAL.id,), False)
+    having = maintain(where(grouped, TOTAL), (TOTAL.id,))
+    assert isinstance(having, Totals)
+    assert having.hides
+    query = count(orders())
+    whole = maintain(query, (COUNT.id,))
+    assert isinstance(whole, Totals)
+    assert whole.columns == ()
+    assert recomputed_parts(query, whole) == []
+
+
+def test_totals_of_values_that_come_out_differently_are_not_kept() -> None:
+    unsure = replace(orders(), operator=Operator(None, "orders", unrepeatable=frozenset([AMOUNT.id])))
+    assert aggregate_to_continue(totals(unsure, CUSTOMER)) is None
+    assert aggregate_to_continue(orders()) is None
+    assert aggregate_to_continue(union_all(orders(), orders())) is None

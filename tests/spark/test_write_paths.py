@@ -65,8 +65,8 @@ def test_a_key_that_is_not_projected_is_kept_in_the_hidden_column(trickle: Trick
     trickle.sql("DELETE FROM t WHERE k = 'b'")
     checked.refresh(Action.DIFFERENTIAL)
     assert trickle.verify("st").not_compared == ("s",)
-    trickle.create_stream_table("exact", "SELECT COUNT(*) AS n FROM t GROUP BY k")
-    assert trickle.spark.table("exact").columns == ["n"]
+    trickle.create_stream_table("exact", "SELECT DISTINCT k FROM t")
+    assert trickle.spark.table("exact").columns == ["k"]
 
 
 def test_values_that_sql_calls_equal_stay_apart(trickle: Trickle, database: str) -> None:

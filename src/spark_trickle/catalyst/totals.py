@@ -70,6 +70,8 @@ class RunningTotals:
     values: dict[Expression, Expression] = field(default_factory=dict)
     rows: int = 0
     """The total that counts all rows of a group."""
+    grouped: bool = True
+    """A group without rows is none; without GROUP BY there is one row always, `GROUP BY 'constant'` has one or none."""
     plan: Plan = None
     """The aggregate with its totals."""
 
@@ -324,7 +326,7 @@ def running_totals(planner: Planner, aggregate: Plan) -> RunningTotals | None:
     keys = [g for g in grouping if kind_of(g) == "AttributeReference"]
     if any(is_collated(k.dataType()) for k in keys):
         return None
-    found = RunningTotals(planner, keys)
+    found = RunningTotals(planner, keys, grouped=bool(grouping))
     named = items(aggregate.aggregateExpressions())
     functions = [e for n in named for e in expressions_in(n) if kind_of(e) == "AggregateExpression"]
     if not functions and not keys:

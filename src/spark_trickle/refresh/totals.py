@@ -20,7 +20,7 @@ class Groups:
     def continued(self, aggregate: Plan) -> Plan:
         """What the aggregate gives for the groups whose totals tell; a group without rows is gone."""
         conditions = [self.planner.negation(self._unsure)]
-        if self.running.keys:
+        if self.running.grouped:
             none = self.planner.literal(0)
             conditions.append(
                 self.planner.less(none, self._columns[len(self.running.keys) + self.running.rows])
