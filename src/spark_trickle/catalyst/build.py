@@ -12,7 +12,6 @@ from datetime import datetime
 from typing import Protocol, assert_never
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
 
 from spark_trickle.algebra.relations import (
     NEW,
@@ -440,7 +439,7 @@ class Builder:
             change = self._planner.local_difference(*held)
             return None if change is None else self._planner.frame(change)
         signed = [
-            self._planner.frame(plan).withColumn(WEIGHT, F.lit(sign).cast("long"))
+            self._planner.frame(plan).selectExpr("*", f"{sign}L AS {WEIGHT}")
             for plan, sign in zip(held, (1, -1), strict=True)
             if plan is not None
         ]

@@ -35,6 +35,7 @@ class Planner:
         self.expressions = self.jvm.org.apache.spark.sql.catalyst.expressions
         self.none = self.jvm.scala.Option.empty()
         self._empty = self.seq([])
+        self._constants: dict[str, Expression] = {}
 
     # Scala collections
 
@@ -91,11 +92,19 @@ class Planner:
 
     def literal(self, value: int) -> Expression:
         """A BIGINT; py4j would hand a small one over as an Integer, so Spark's parser makes it."""
-        return self.session.sessionState().sqlParser().parseExpression(f"{value}L")
+        return self._parsed(f"{value}L")
 
     def literal_int(self, value: int) -> Expression:
         """An INT."""
-        return self.session.sessionState().sqlParser().parseExpression(f"{value}")
+        return self._parsed(f"{value}")
+
+    def _parsed(self, constant: str) -> Expression:
+        if constant not in self._constants:
+            self._constants[constant] = self._parser().parseExpression(constant)
+        return self._constants[constant]
+
+    def _parser(self) -> Any:
+        return self.session.sessionState().sqlParser()
 
     def null(self, data_type: Any) -> Expression:
         return self.expressions.Literal.create(None, data_type)
@@ -114,8 +123,7 @@ class Planner:
 
     def cast_to(self, child: Expression, ddl: str) -> Expression:
         """A cast between numbers."""
-        data_type = self.session.sessionState().sqlParser().parseDataType(ddl)
-        return self.expressions.Cast(child, data_type, self.none)
+        return self.expressions.Cast(child, self._parser().parseDataType(ddl), self.none)
 
     def try_cast(self, child: Expression, data_type: Any) -> Expression:
         """A cast that gives NULL where the value does not fit."""
@@ -191,11 +199,8 @@ class Planner:
 
     def struct_of(self, columns: Sequence[Expression]) -> Expression:
         """A struct of columns, its fields named by position."""
-        named = [part for i, c in enumerate(columns) for part in (self._text(f"f{i}"), c)]
+        named = [part for i, c in enumerate(columns) for part in (self._parsed(f"'f{i}'"), c)]
         return self.expressions.CreateNamedStruct(self.seq(named))
-
-    def _text(self, value: str) -> Expression:
-        return self.session.sessionState().sqlParser().parseExpression(f"'{value}'")
 
     def field(self, struct: Expression, place: int) -> Expression:
         return self.expressions.GetStructField(struct, place, self.none)

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
-
 from spark_trickle.catalyst.expressions import expressions_in, is_collated
 from spark_trickle.catalyst.plan import (
     WEIGHT,
@@ -157,9 +155,8 @@ class RunningTotals:
     def of_change(self, change: Plan) -> Plan:
         """The totals of the added and of the removed rows of a change, by group: two columns for each total."""
         planner = self.planner
-        sign = F.when(F.col(WEIGHT) > 0, F.lit(1)).otherwise(F.lit(-1))
-        copies = F.explode(F.array_repeat(sign, F.abs(F.col(WEIGHT)).cast("int"))).alias(_UNIT)
-        units = planner.analyzed(planner.frame(change).select("*", copies))
+        copies = f"explode(array_repeat(if({WEIGHT} > 0, 1, -1), CAST(abs({WEIGHT}) AS INT))) AS {_UNIT}"
+        units = planner.analyzed(planner.frame(change).selectExpr("*", copies))
         unit, zero = output(units)[-1], planner.literal_int(0)
         parts = []
         for i, total in enumerate(self.totals):

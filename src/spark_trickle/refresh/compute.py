@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import assert_never
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
 
 from spark_trickle.algebra.relations import NEW, OLD, At, Relation, Version
 from spark_trickle.catalyst.build import Builder, Reader
@@ -18,12 +17,13 @@ from spark_trickle.catalyst.plan import WEIGHT, Plan, Planner, output
 from spark_trickle.catalyst.time import CLOCK
 from spark_trickle.incremental.maintain import ByKey, ByWeight, Iterate, Recompute, TopRows, Totals
 from spark_trickle.incremental.prune import Pruner
+from spark_trickle.names import quote
 from spark_trickle.refresh.definitions import Prepared
 from spark_trickle.refresh.recursion import Derivation
 from spark_trickle.refresh.top_rows import Race
 from spark_trickle.refresh.totals import Groups
 from spark_trickle.storage.changes import changes_between
-from spark_trickle.storage.layout import Layout
+from spark_trickle.storage.layout import Layout, sql_type
 from spark_trickle.storage.tables import DeltaTables, Snapshot
 
 
@@ -220,23 +220,25 @@ class Computation:
         """Some columns of the table by their ids in the query, named by position."""
         index = {c.id: i for i, c in enumerate(self._definition.relation.columns)}
         flat = frame.toDF(*[f"c{i}" for i in range(len(frame.columns))])
-        return flat.select(*[F.col(f"c{index[place]}").alias(f"r{n}") for n, place in enumerate(places)])
+        return flat.selectExpr(*[f"c{index[place]} AS r{n}" for n, place in enumerate(places)])
 
     def _against(self, new: DataFrame | None, old: DataFrame) -> DataFrame | None:
-        removed = old.toDF(*self._layout.names).withColumn(WEIGHT, F.lit(-1).cast("long"))
+        removed = old.toDF(*self._layout.names).selectExpr("*", f"-1L AS {WEIGHT}")
         if new is None:
             return self._held(net(removed))
-        added = self._exact(new).withColumn(WEIGHT, F.lit(1).cast("long"))
+        added = self._exact(new).selectExpr("*", f"1L AS {WEIGHT}")
         return self._held(net(added.unionAll(removed)))
 
     def _exact(self, frame: DataFrame) -> DataFrame:
         """Columns in the types the table stores."""
         fields = self._layout.flat.fields
-        flat = frame.toDF(*[f"c{i}" for i in range(len(fields))])
-        return flat.select(*[F.col(f"c{i}").cast(f.dataType).alias(f.name) for i, f in enumerate(fields)])
+        spark = frame.sparkSession
+        return frame.toDF(*[f"c{i}" for i in range(len(fields))]).selectExpr(
+            *[f"CAST(c{i} AS {sql_type(spark, f.dataType)}) AS {quote(f.name)}" for i, f in enumerate(fields)]
+        )
 
     def _stored(self, snapshot: Snapshot) -> DataFrame:
-        return self._tables.rows(snapshot).select(*self._layout.unpack())
+        return self._tables.rows(snapshot).selectExpr(*self._layout.unpack())
 
     def _held(self, change: DataFrame) -> DataFrame | None:
         plan = self._builder.hold(change)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
 
 from spark_trickle.catalog import StreamTable
 from spark_trickle.catalyst.plan import WEIGHT
@@ -75,7 +74,7 @@ def _write_back(table: StreamTable, before: StreamTable, reason: str, runtime: R
     change = changes_between(tables, newest, wanted, layout.schema.fieldNames())
     if change is None:
         return None
-    flat = change.select(*layout.unpack(), F.col(WEIGHT)).persist()
+    flat = change.selectExpr(*layout.unpack(), WEIGHT).persist()
     try:
         with write_lock(runtime.locks, table.id):
             stamp = Stamp(

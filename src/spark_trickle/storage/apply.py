@@ -14,8 +14,9 @@ from typing import Any
 import delta.exceptions as conflicts
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
+from pyspark.sql.types import DataType
 
-from spark_trickle.catalyst.identity import encode
+from spark_trickle.catalyst.identity import encode, needs_encoding
 from spark_trickle.catalyst.java import scala_seq
 from spark_trickle.catalyst.plan import WEIGHT, items, kind_of
 from spark_trickle.errors import IntegrityError, RefreshError
@@ -168,32 +169,32 @@ def _hits(
     tables: DeltaTables, snapshot: Snapshot, layout: Layout, change: DataFrame, *, small: bool
 ) -> DataFrame:
     """Where copies of the removed rows lie: row to remove, how many of it, file, position."""
-    names = [f"c{i}" for i in range(len(layout.names))]
-    removed = (
-        change.toDF(*names, WEIGHT)
-        .where(F.col(WEIGHT) < 0)
-        .withColumn("id", F.monotonically_increasing_id())
-        .withColumn("need", -F.col(WEIGHT))
-    )
     types = [f.dataType for f in layout.flat.fields]
-    wanted = removed.select(
-        "id",
-        "need",
-        *[encode(F.col(n), t).alias(f"r{i}") for i, (n, t) in enumerate(zip(names, types, strict=True))],
+    removed = change.where(f"{WEIGHT} < 0").selectExpr(
+        "*", "monotonically_increasing_id() AS __st_id", f"-{WEIGHT} AS __st_need"
     )
-    stored = tables.rows(snapshot).select(*layout.unpack(), "_metadata.file_path", "_metadata.row_index")
-    stored = stored.toDF(*names, "file", "position")
-    located = stored.select(
-        "file",
-        "position",
-        *[encode(F.col(n), t).alias(f"s{i}") for i, (n, t) in enumerate(zip(names, types, strict=True))],
+    wanted = _encoded(removed.drop(WEIGHT).toDF(*_places("r", types), "id", "need"), "r", types)
+    stored = tables.rows(snapshot).selectExpr(
+        *layout.unpack(), "_metadata.file_path AS __st_file", "_metadata.row_index AS __st_position"
     )
-    same = F.lit(True)
-    for i in range(len(names)):
-        same = same & F.col(f"s{i}").eqNullSafe(F.col(f"r{i}"))
+    located = _encoded(stored.toDF(*_places("s", types), "file", "position"), "s", types)
+    pairs = zip(_places("s", types), _places("r", types), strict=True)
+    same = F.expr(" AND ".join(f"{have} <=> {want}" for have, want in pairs))
     return located.join(F.broadcast(wanted) if small else wanted, same).select(
         "id", "need", "file", "position"
     )
+
+
+def _places(prefix: str, types: list[DataType]) -> list[str]:
+    return [f"{prefix}{i}" for i in range(len(types))]
+
+
+def _encoded(frame: DataFrame, prefix: str, types: list[DataType]) -> DataFrame:
+    """The frame with its columns by place in a form in which equality is identity."""
+    for name, data_type in zip(_places(prefix, types), types, strict=True):
+        if needs_encoding(data_type):
+            frame = frame.withColumn(name, encode(F.col(name), data_type))
+    return frame
 
 
 def _mark_on_driver(tables: DeltaTables, snapshot: Snapshot, hits: DataFrame, expected: int) -> list[Any]:
@@ -288,16 +289,12 @@ def _additions(transaction: Any, layout: Layout, change: DataFrame, rows: int, *
     Somebody may have switched the table's change feed off; then change rows would become table data.
     """
     kind = "_change_type"
-    added = F.flatten(
-        F.array_repeat(F.array(F.lit(None).cast("string"), F.lit("insert")), F.col(WEIGHT).cast("int"))
-    )
-    removed = F.array_repeat(F.lit("delete"), (-F.col(WEIGHT)).cast("int"))
-    packed = layout.pack(change, WEIGHT)
-    kinds = F.explode(F.when(F.col(WEIGHT) > 0, added).otherwise(removed)).alias(kind)
-    columns = [F.col(f"`{f.name}`") for f in layout.schema.fields]
-    frame = packed.select(*columns, kinds)
+    copies = f"CAST(abs({WEIGHT}) AS INT)"
+    added = f"flatten(array_repeat(array(CAST(NULL AS STRING), 'insert'), {copies}))"
+    removed = f"array_repeat('delete', {copies})"
+    frame = layout.pack(change, f"explode(if({WEIGHT} > 0, {added}, {removed})) AS {kind}")
     if not feed:
-        frame = frame.where(F.col(kind).isNull()).drop(kind)
+        frame = frame.where(f"{kind} IS NULL").drop(kind)
     if rows <= _ONE_FILE_ROWS:
         frame = frame.coalesce(1)
     return items(transaction.writeFiles(frame._jdf))

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
 
 from spark_trickle.catalyst.identity import net
 from spark_trickle.catalyst.java import scala_seq
@@ -59,8 +58,8 @@ def _from_feed(tables: DeltaTables, old: Snapshot, new: Snapshot, columns: Seque
         raise
     if any(c not in feed.columns for c in columns):
         return None
-    sign = F.when(F.col("_change_type").isin("insert", "update_postimage"), F.lit(1)).otherwise(F.lit(-1))
-    return feed.select(*[quote(c) for c in columns], sign.cast("long").alias(WEIGHT))
+    sign = "if(_change_type IN ('insert', 'update_postimage'), 1L, -1L)"
+    return feed.selectExpr(*[quote(c) for c in columns], f"{sign} AS {WEIGHT}")
 
 
 def _from_files(
@@ -73,7 +72,7 @@ def _from_files(
     for snapshot, files, sign in ((new, added, 1), (old, removed, -1)):
         if files:
             rows = tables.rows_of_files(snapshot, scala_seq(tables.jvm, files), columns)
-            parts.append(rows.withColumn(WEIGHT, F.lit(sign).cast("long")))
+            parts.append(rows.selectExpr("*", f"{sign}L AS {WEIGHT}"))
     if not parts:
         return None
     return parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from spark_trickle.names import PREFIX, quote
@@ -61,21 +60,29 @@ class Layout:
     def names(self) -> list[str]:
         return [f.name for f in self.flat.fields]
 
-    def unpack(self) -> list[Column]:
-        """Select expressions from the stored form to the flat one."""
-        hidden = [F.col(f"{PREFIX}.{f.name}").alias(f"{PREFIX}_{f.name}") for f in self.hidden.fields]
-        return [F.col(quote(f.name)) for f in self.visible.fields] + hidden
+    def unpack(self) -> list[str]:
+        """Expressions from the stored form to the flat one."""
+        hidden = [f"{PREFIX}.{f.name} AS {PREFIX}_{f.name}" for f in self.hidden.fields]
+        return [quote(f.name) for f in self.visible.fields] + hidden
 
     def pack(self, frame: DataFrame, *extra: str) -> DataFrame:
-        """A flat frame in the stored form, every column in the table's exact type; `extra` columns follow."""
-        flat = frame.toDF(*self.names, *extra)
-        columns = [F.col(quote(f.name)).cast(f.dataType).alias(f.name) for f in self.visible.fields]
+        """A flat frame in the stored form, every column in the table's exact type; `extra` expressions follow.
+
+        A cast also sheds what a column brings along from its source, such as the length of a CHAR.
+        """
+        spark = frame.sparkSession
+        flat = frame.toDF(*self.names, *frame.columns[len(self.names) :])
+        columns = [
+            f"CAST({quote(f.name)} AS {sql_type(spark, f.dataType)}) AS {quote(f.name)}"
+            for f in self.visible.fields
+        ]
         if self.hidden.fields:
-            parts = [
-                F.col(quote(f"{PREFIX}_{f.name}")).cast(f.dataType).alias(f.name) for f in self.hidden.fields
-            ]
-            columns.append(F.struct(*parts).alias(PREFIX))
-        return flat.select(*columns, *[F.col(e) for e in extra])
+            parts = ", ".join(
+                f"'{f.name}', CAST({PREFIX}_{f.name} AS {sql_type(spark, f.dataType)})"
+                for f in self.hidden.fields
+            )
+            columns.append(f"named_struct({parts}) AS {PREFIX}")
+        return flat.selectExpr(*columns, *extra)
 
 
 def _nullable(schema: StructType) -> StructType:
@@ -96,3 +103,10 @@ def _without_not_null(data_type: DataType) -> DataType:
 def _comment(field: StructField) -> dict[str, str] | None:
     """A column's comment is kept; other metadata (generation, identity, char length) belongs to its source."""
     return {"comment": field.metadata["comment"]} if field.metadata and "comment" in field.metadata else None
+
+
+def sql_type(spark: SparkSession, data_type: DataType) -> str:
+    """The type as SQL writes it."""
+    if isinstance(data_type, ArrayType | MapType | StructType):  # names inside may need quotes
+        return str(spark._jsparkSession.parseDataType(data_type.json()).sql())
+    return data_type.simpleString()
