@@ -80,7 +80,7 @@ OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "both or_replace and if_not_exists": ({"or_replace": True, "if_not_exists": True}, "INVALID_OPTION"),
     "query of a wrong type": ({"query": 7}, "INVALID_QUERY"),
     "differential impossible": (
-        {"query": "SELECT COUNT(*) AS c FROM bad.t", "refresh_mode": "DIFFERENTIAL"},
+        {"query": "SELECT COUNT(DISTINCT id) AS c FROM bad.t", "refresh_mode": "DIFFERENTIAL"},
         "NOT_DIFFERENTIAL",
     ),
 }

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from pyspark.sql.types import CalendarIntervalType, NullType, StructField, StructType
 
-from spark_trickle.algebra.relations import Column, Operator, Relation, RowWise, Scan, Whole
+from spark_trickle.algebra.relations import Column, Operator, PerKey, Relation, RowWise, Scan, Whole
 from spark_trickle.algebra.traverse import scans_of, walk
 from spark_trickle.catalyst.analyze import all_plans
 from spark_trickle.catalyst.classify import Classifier, used_columns
@@ -101,8 +101,8 @@ def _with_totals(planner: Planner, relation: Relation) -> tuple[RunningTotals | 
     if top is None or kind_of(top.operator.payload) != "Aggregate":
         return None, None
     totals = running_totals(planner, top.operator.payload)
-    if totals is None:
-        return None, None
+    if totals is None or (totals.keys and not isinstance(top, PerKey)):
+        return None, None  # no function of totals, or groups that cannot be told apart
     plan = planner.replace_nodes(relation.operator.payload, [(top.operator.payload, totals.plan)])
     return totals, carry_columns(planner, plan, [*keys_to_carry(relation, top), *totals.columns])
 
