@@ -37,7 +37,7 @@ def test_a_healthy_place_has_no_findings(own: Trickle, database: str) -> None:
 
 def test_it_finds_what_is_wrong_and_says_what_to_do(own: Trickle, database: str) -> None:
     own.sql("ALTER TABLE sums SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'false')")
-    own.sql("INSERT INTO sums VALUES (7, 7)")
+    own.sql("INSERT INTO sums (k, s) VALUES (7, 7)")
     own.suspend("reader")
     own.sql("DROP TABLE t")
     findings = {

@@ -104,10 +104,18 @@ class Builder:
         """Netted change rows read from the sources so far."""
         self._alive: list[Node | KeysOf | Plan] = []
 
+    def plan(self, node: Node) -> Plan | None:
+        """The plan of a relation or a change, under the query's own ids; None when it is empty without looking.
+
+        A frame of it may have other ids: Spark renews those of relations that occur twice.
+        """
+        built = self._build(node)
+        return None if built is None else built.plan
+
     def change(self, node: Node) -> DataFrame | None:
         """A change as a frame, weight last; None when it is empty without looking."""
-        built = self._build(node)
-        return None if built is None else self._planner.frame(built.plan)
+        plan = self.plan(node)
+        return None if plan is None else self._planner.frame(plan)
 
     def rows(self, node: Node) -> DataFrame | None:
         """A relation as a frame."""
@@ -350,8 +358,9 @@ class Builder:
         held = self._planner.local_rows(self._planner.frame(rows.plan), self._local_rows)
         if held is None:
             return rows
-        nothing = rows.weighted and not self._planner.local_count(held)
-        return None if nothing else Built(held, rows.weighted)
+        if rows.weighted and not self._planner.local_count(held):
+            return None
+        return Built(self._planner.under_ids(held, rows.plan.output()), rows.weighted)
 
     def _attribute(self, plan: Plan, column: int) -> Attribute:
         """A column of a plan by its id, which means the same in every plan of a definition."""

@@ -160,6 +160,14 @@ class Planner:
     def union(self, plans: Sequence[Plan]) -> Plan:
         return plans[0] if len(plans) == 1 else self.logical.Union(self.seq(plans), False, False)
 
+    def repeated(self, change: Plan) -> Plan:
+        """Every row of a change as often as its weight says, with its weight in one more column."""
+        weight = change.output().last()
+        size = self.cast_to(self.absolute(weight), "int")
+        copies = self.expressions.Explode(self.expressions.ArrayRepeat(weight, size))
+        unit = self.alias(weight, WEIGHT).toAttribute()
+        return self.logical.Generate(copies, self._empty, False, self.none, self.seq([unit]), change)
+
     def distinct(self, plan: Plan) -> Plan:
         return self.logical.Distinct(plan)
 

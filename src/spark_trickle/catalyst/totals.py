@@ -15,7 +15,6 @@ from typing import Any
 
 from spark_trickle.catalyst.expressions import expressions_in, is_collated
 from spark_trickle.catalyst.plan import (
-    WEIGHT,
     Attribute,
     Expression,
     Plan,
@@ -26,7 +25,6 @@ from spark_trickle.catalyst.plan import (
     output,
 )
 
-_UNIT = "__st_unit"
 _EXACT_DOUBLE = 2**53
 _WIDE = "decimal(20,0)"
 """Holds every integer, and its negative."""
@@ -155,9 +153,8 @@ class RunningTotals:
     def of_change(self, change: Plan) -> Plan:
         """The totals of the added and of the removed rows of a change, by group: two columns for each total."""
         planner = self.planner
-        copies = f"explode(array_repeat(if({WEIGHT} > 0, 1, -1), CAST(abs({WEIGHT}) AS INT))) AS {_UNIT}"
-        units = planner.analyzed(planner.frame(change).selectExpr("*", copies))
-        unit, zero = output(units)[-1], planner.literal_int(0)
+        units, zero = planner.repeated(change), planner.literal(0)
+        unit = output(units)[-1]
         parts = []
         for i, total in enumerate(self.totals):
             added, removed = planner.less(zero, unit), planner.less(unit, zero)

@@ -155,12 +155,12 @@ class Computation:
         """The totals of the change merged with the stored ones; groups of which they do not tell, evaluated again."""
         running = self._definition.totals
         assert running is not None  # noqa: S101 - that is how the maintenance was chosen
-        plan = Pruner(self._changed).node(maintenance.change)
-        change = self._builder.change(plan) if plan is not None else None
+        node = Pruner(self._changed).node(maintenance.change)
+        change = self._builder.plan(node) if node is not None else None
         if change is None:
             return None
         planner = self._planner
-        delta = self._builder.hold(planner.frame(running.of_change(planner.analyzed(change))))
+        delta = self._builder.hold(planner.frame(running.of_change(change)))
         if delta is None:
             return None
         places = {c.id: i for i, c in enumerate(self._definition.relation.columns)}
