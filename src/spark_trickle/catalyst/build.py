@@ -41,7 +41,8 @@ from spark_trickle.algebra.relations import (
     Whole,
 )
 from spark_trickle.algebra.traverse import scans_of
-from spark_trickle.catalyst.identity import net
+from spark_trickle.catalyst import held
+from spark_trickle.catalyst.holder import Holder
 from spark_trickle.catalyst.plan import (
     WEIGHT,
     Attribute,
@@ -87,17 +88,15 @@ class Built:
 class Builder:
     """Builds the plans of one refresh. Shared nodes are built once; key sets are evaluated once."""
 
-    def __init__(self, planner: Planner, reader: Reader, local_rows: int) -> None:
+    def __init__(self, planner: Planner, reader: Reader, holder: Holder) -> None:
         self._planner = planner
         self._reader = reader
-        self._local_rows = local_rows
+        self._holder = holder
         self._built: dict[int, Built | None] = {}
         self._versions: dict[tuple[int, Version], Plan] = {}
         self._attributes: dict[int, Attribute] = {}
         self._keys: dict[int, Plan | None] = {}
         self._changes: dict[tuple[str, tuple[str, ...]], Plan | None] = {}
-        self._nulls: dict[int, frozenset[int]] = {}
-        self._held: list[DataFrame] = []
         self._many = False
         """A source has changed in more rows than the driver holds."""
         self.changed_rows = 0
@@ -120,20 +119,6 @@ class Builder:
     def rows(self, node: Node) -> DataFrame | None:
         """A relation as a frame."""
         return self.change(node)
-
-    def hold(self, frame: DataFrame) -> Plan | None:
-        """The frame evaluated once: on the driver when small, else kept by the executors. None when empty."""
-        local = self._planner.local_rows(frame, self._local_rows)
-        if local is not None:
-            return local if self._planner.local_count(local) else None
-        kept = frame.persist()
-        self._held.append(kept)
-        return self._planner.analyzed(kept)
-
-    def close(self) -> None:
-        """Let go of everything held."""
-        for frame in self._held:
-            frame.unpersist()
 
     def _build(self, node: Node) -> Built | None:
         if id(node) not in self._built:
@@ -240,16 +225,16 @@ class Builder:
         key = (scan.source, wanted)
         if key not in self._changes:
             frame = self._reader.changes(scan.source, wanted)
-            self._changes[key] = None if frame is None else self.hold(frame)
+            self._changes[key] = None if frame is None else self._holder.hold(frame)
             self.changed_rows += self._count(self._changes[key])
-            self._many = self._many or not _is_local(self._changes[key])
+            self._many = self._many or not held.is_held(self._changes[key])
         plan = self._changes[key]
         return None if plan is None else Built(self._adopt(scan, plan, weighted=True), True)
 
     def _count(self, plan: Plan | None) -> int:
         if plan is None:
             return 0
-        return self._planner.local_count(plan) if _is_local(plan) else self._planner.frame(plan).count()
+        return held.count(plan) if held.is_held(plan) else self._planner.frame(plan).count()
 
     def _adopt(self, scan: Scan, plan: Plan, weighted: bool) -> Plan:
         """The plan under the ids of the leaf it stands for; columns nobody reads are NULL."""
@@ -338,7 +323,7 @@ class Builder:
         if key_set is None:
             return None
         columns = [(i, self._attribute(child.plan, c)) for i, c in on]
-        return Built(self.semi_join(child.plan, columns, key_set), child.weighted)
+        return Built(self._holder.semi_join(child.plan, columns, key_set), child.weighted)
 
     def _narrowed(self, rows: Built | None, keys: KeysOf, on: tuple[tuple[int, int], ...]) -> Built | None:
         """The same, for a side of a join: without keys it has no rows, which is not the same as no such side."""
@@ -349,46 +334,24 @@ class Builder:
 
     def _are_few(self, keys: KeysOf) -> bool:
         """The key set is held by the driver, or empty."""
-        return _is_local(self.key_set(keys))
+        return held.is_held(self.key_set(keys))
 
     def _at_hand(self, rows: Built | None, keys: KeysOf | None) -> Built | None:
         """Few rows as a relation of the driver. Many stay a plan: trying costs as much as evaluating it."""
         if rows is None or self._many or (keys is not None and not self._are_few(keys)):
             return rows
-        held = self._planner.local_rows(self._planner.frame(rows.plan), self._local_rows)
-        if held is None:
+        few = self._holder.on_driver(self._planner.frame(rows.plan))
+        if few is None:
             return rows
-        if rows.weighted and not self._planner.local_count(held):
+        if rows.weighted and not held.count(few):
             return None
-        return Built(self._planner.under_ids(held, rows.plan.output()), rows.weighted)
+        return Built(self._planner.under_ids(few, rows.plan.output()), rows.weighted)
 
     def _attribute(self, plan: Plan, column: int) -> Attribute:
         """A column of a plan by its id, which means the same in every plan of a definition."""
         if column not in self._attributes:
             self._attributes.update((column_id(a), a) for a in output(plan))
         return self._attributes[column]
-
-    def semi_join(self, plan: Plan, on: Sequence[tuple[int, Attribute]], key_set: Plan) -> Plan:
-        """The rows whose columns equal the key set's at the given positions, NULL being a key like any other."""
-        planner = self._planner
-        keys = output(key_set)
-        fresh = [planner.alias(keys[i], f"__st_k{i}") for i, _ in on]
-        # Plain equality is several times faster, and the same where no key is NULL.
-        equal = planner.equal_null_safe if self._has_null(key_set, [i for i, _ in on]) else planner.equal
-        conditions = [
-            equal(column, alias.toAttribute()) for (_, column), alias in zip(on, fresh, strict=True)
-        ]
-        return planner.join(plan, planner.project(fresh, key_set), "LeftSemi", planner.all_of(conditions))
-
-    def _has_null(self, key_set: Plan, places: Sequence[int]) -> bool:
-        """Some key is NULL there, as far as the driver can tell."""
-        if not _is_local(key_set):
-            return True
-        found = self._nulls.get(id(key_set))
-        if found is None:
-            self._alive.append(key_set)
-            found = self._nulls[id(key_set)] = self._planner.null_places(key_set)
-        return any(i in found for i in places)
 
     def _partners(self, left: Built | None, change: Built | None, join: LookupJoin) -> Built | None:
         if left is None or change is None:
@@ -422,12 +385,12 @@ class Builder:
     def _net(self, child: Built | None) -> Built | None:
         if child is None:
             return None
-        held = self.hold(net(self._planner.frame(child.plan)))
-        if held is None:
+        change = self._holder.netted(self._planner.frame(child.plan))
+        if change is None:
             return None
-        attributes = child.plan.output().init().appended(held.output().last())
-        found = self._planner.under_ids(held, attributes)
-        return Built(found or self._planner.readdress(held, output(child.plan)[:-1], weight=True), True)
+        attributes = child.plan.output().init().appended(change.output().last())
+        found = self._planner.under_ids(change, attributes)
+        return Built(found or self._planner.readdress(change, output(child.plan)[:-1], weight=True), True)
 
     def key_set(self, keys: KeysOf) -> Plan | None:
         """A key set, evaluated once; None when it is empty."""
@@ -441,21 +404,6 @@ class Builder:
         self._alive.append(keys)
         self._keys[id(keys)] = key_set
 
-    def difference(self, new: DataFrame, old: DataFrame) -> DataFrame | None:
-        """The netted change from the old rows to the new ones, held; None when they are the same."""
-        held = [self.hold(new), self.hold(old)]
-        if all(map(_is_local, held)):
-            change = self._planner.local_difference(*held)
-            return None if change is None else self._planner.frame(change)
-        signed = [
-            self._planner.frame(plan).selectExpr("*", f"{sign}L AS {WEIGHT}")
-            for plan, sign in zip(held, (1, -1), strict=True)
-            if plan is not None
-        ]
-        union = signed[0] if len(signed) == 1 else signed[0].unionAll(signed[1])
-        plan = self.hold(net(union))
-        return None if plan is None else self._planner.frame(plan)
-
     def _evaluate_keys(self, keys: KeysOf) -> Plan | None:
         planner = self._planner
         parts = []
@@ -465,9 +413,4 @@ class Builder:
                 continue
             columns = [planner.alias(self._attribute(built.plan, c), f"k{i}") for i, c in enumerate(on)]
             parts.append(planner.project(columns, built.plan))
-        return self.hold(planner.frame(planner.distinct(planner.union(parts)))) if parts else None
-
-
-def _is_local(plan: Plan | None) -> bool:
-    """Held by the driver, or nothing at all."""
-    return plan is None or kind_of(plan) == "LocalRelation"
+        return self._holder.keys(parts)

@@ -45,7 +45,7 @@ def net(frame: DataFrame) -> DataFrame:
 def _net_plainly(frame: DataFrame) -> DataFrame:
     """The same where SQL equality is identity: built as a plan, which costs a tenth of the calls into the JVM."""
     planner = Planner(frame.sparkSession)
-    plan = planner.analyzed(frame)
+    plan = planner.gathered(planner.analyzed(frame))
     columns, weight = plan.output().init(), plan.output().last()
     total = planner.alias(planner.sum_of(weight), WEIGHT)
     summed = planner.aggregate(columns, columns.appended(total), plan)

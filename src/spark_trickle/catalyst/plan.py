@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import reduce
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -20,7 +21,6 @@ Attribute = Any
 
 WEIGHT = "__st_weight"
 _FEW = 16
-_ALL = 2**30
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -168,6 +168,14 @@ class Planner:
         unit = self.alias(weight, WEIGHT).toAttribute()
         return self.logical.Generate(copies, self._empty, False, self.none, self.seq([unit]), change)
 
+    def gathered(self, plan: Plan) -> Plan:
+        """Rows at hand in one partition, so that they are grouped without an exchange; other plans as they are."""
+        return self.logical.Repartition(1, False, plan) if self.is_at_hand(plan) else plan
+
+    def is_at_hand(self, plan: Plan) -> bool:
+        """All its rows come from relations that the driver holds."""
+        return all(kind_of(leaf) == "LocalRelation" for leaf in items(plan.collectLeaves()))
+
     def distinct(self, plan: Plan) -> Plan:
         return self.logical.Distinct(plan)
 
@@ -187,10 +195,7 @@ class Planner:
         return self.expressions.And(one, other)
 
     def any_of(self, conditions: Sequence[Expression]) -> Expression | None:
-        result = None
-        for condition in conditions:
-            result = condition if result is None else self.expressions.Or(result, condition)
-        return result
+        return reduce(self.expressions.Or, conditions) if conditions else None
 
     def either(self, condition: Expression, yes: Expression, no: Expression) -> Expression:
         return self.expressions.If(condition, yes, no)
@@ -204,14 +209,6 @@ class Planner:
 
     def absolute(self, value: Expression) -> Expression:
         return self.expressions.Abs(value, True)
-
-    def struct_of(self, columns: Sequence[Expression]) -> Expression:
-        """A struct of columns, its fields named by position."""
-        named = [part for i, c in enumerate(columns) for part in (self._parsed(f"'f{i}'"), c)]
-        return self.expressions.CreateNamedStruct(self.seq(named))
-
-    def field(self, struct: Expression, place: int) -> Expression:
-        return self.expressions.GetStructField(struct, place, self.none)
 
     def unequal(self, left: Expression, right: Expression) -> Expression:
         return self.expressions.Not(self.expressions.EqualTo(left, right))
@@ -233,10 +230,7 @@ class Planner:
         return self.expressions.Multiply(left, right)
 
     def all_of(self, conditions: Sequence[Expression]) -> Expression | None:
-        result = None
-        for condition in conditions:
-            result = condition if result is None else self.expressions.And(result, condition)
-        return result
+        return reduce(self.expressions.And, conditions) if conditions else None
 
     def readdress(self, plan: Plan, targets: Sequence[Attribute], weight: bool = False) -> Plan:
         """The plan with its columns, in order, under the names and ids of `targets`; the weight follows."""
@@ -287,53 +281,6 @@ class Planner:
     def replace_nodes(self, plan: Plan, replacements: Iterable[tuple[Plan, Plan]]) -> Plan:
         """Every occurrence of a node replaced, inside subqueries too."""
         return plan.transformUpWithSubqueries(self.mapping(replacements))
-
-    # Held rows
-
-    def local_rows(self, frame: DataFrame, most: int) -> Plan | None:
-        """The frame's rows as a relation held by the driver, or None when there are more than `most`.
-
-        Rows stay in Spark's own binary form: no type is converted on the way.
-        """
-        limited = self.frame(self.analyzed(frame)).limit(most + 1)
-        execution = limited._jdf.queryExecution()
-        rows = execution.executedPlan().executeCollect()
-        if len(rows) > most:
-            return None
-        attributes = execution.analyzed().output()
-        data = self.jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(rows)
-        return self.logical.LocalRelation(attributes, data, False, self.none)
-
-    def local_difference(self, new: Plan | None, old: Plan | None) -> Plan | None:
-        """Rows of two held relations that only one of them has, with weights; None when there are none.
-
-        Rows in Spark's binary form are equal exactly when all their values are stored alike.
-        """
-        parts = []
-        for one, other, sign in ((new, old, 1), (old, new, -1)):
-            if one is None:
-                continue
-            rows = one.data() if other is None else one.data().diff(other.data())
-            weight = self.alias(self.literal(sign), WEIGHT)
-            columns = one.output()
-            local = self.logical.LocalRelation(columns, rows, False, self.none)
-            parts.append(self.logical.Project(columns.appended(weight), local))
-        found = [self.local_rows(self.frame(part), _ALL) for part in parts]
-        held = [plan for plan in found if plan is not None and self.local_count(plan)]
-        if len(held) < 2:
-            return held[0] if held else None
-        data = held[0].data().appendedAll(held[1].data())
-        return self.logical.LocalRelation(held[0].output(), data, False, self.none)
-
-    def null_places(self, plan: Plan) -> frozenset[int]:
-        """The columns of a held relation, by place, in which some row has NULL."""
-        columns = output(plan)
-        missing = [self.alias(self.is_null(c), f"c{i}") for i, c in enumerate(columns)]
-        found = self.frame(self.project(missing, plan)).collect()
-        return frozenset(i for i in range(len(columns)) if any(row[i] for row in found))
-
-    def local_count(self, plan: Plan) -> int:
-        return int(plan.data().size())
 
 
 def items(sequence: Any) -> list[Any]:

@@ -153,7 +153,7 @@ class RunningTotals:
     def of_change(self, change: Plan) -> Plan:
         """The totals of the added and of the removed rows of a change, by group: two columns for each total."""
         planner = self.planner
-        units, zero = planner.repeated(change), planner.literal(0)
+        units, zero = planner.repeated(planner.gathered(change)), planner.literal(0)
         unit = output(units)[-1]
         parts = []
         for i, total in enumerate(self.totals):
@@ -172,18 +172,16 @@ class RunningTotals:
         return function.toAggregateExpression(False, self.planner.some(both))
 
     def merged(self, stored: Plan, keys: Sequence[int], totals: Sequence[int], change: Plan) -> Plan:
-        """One row a group: its keys, its totals, then a verdict and the stored row it comes from.
+        """One row a group: its keys, its totals, whether the table holds it, and whether totals alone do not tell.
 
         `stored` are rows of the table, `keys` and `totals` their places; `change` comes from `of_change`.
         """
         planner, k, n = self.planner, len(self.keys), len(self.totals)
         own, given = output(stored), output(change)
         yes, no = planner.literal_int(1), planner.literal_int(0)
-        row = planner.struct_of(own)
-        nothing = planner.null(row.dataType())
         before = [own[i] for i in totals]
         lacking = self._lacking(before)
-        branches = [(stored, [own[i] for i in keys], before, [None] * n, yes, lacking, row)]
+        branches = [(stored, [own[i] for i in keys], before, [None] * n, yes, lacking)]
         added = [given[k + 2 * i] for i in range(n)]
         removed = [given[k + 2 * i + 1] for i in range(n)]
         less = [
@@ -191,8 +189,10 @@ class RunningTotals:
             for t, r in zip(self.totals, removed, strict=True)
         ]
         for signed, gone in ((added, [None] * n), (less, removed)):
-            branches.append((change, given[:k], signed, gone, no, no, nothing))
-        union = planner.union([self._branch(number, *b) for number, b in enumerate(branches)])
+            branches.append((change, given[:k], signed, gone, no, no))
+        union = planner.gathered(
+            planner.union([self._branch(number, *b) for number, b in enumerate(branches)])
+        )
         return self._combined(union)
 
     def _branch(
@@ -204,7 +204,6 @@ class RunningTotals:
         gone: Sequence[Expression | None],
         known: Expression,
         lacking: Expression,
-        row: Expression,
     ) -> Plan:
         planner = self.planner
         columns = list(keys)
@@ -218,7 +217,7 @@ class RunningTotals:
             if total.merge in {Merge.LEAST, Merge.GREATEST}:
                 columns.append(lost if lost is not None else planner.null(total.attribute.dataType()))
                 columns.append(value if number == 0 else planner.null(total.attribute.dataType()))
-        columns += [known, lacking, row]
+        columns += [known, lacking]
         return planner.project([planner.alias(c, f"c{i}") for i, c in enumerate(columns)], source)
 
     def _summand(self, total: Total, value: Expression) -> Expression:
@@ -267,9 +266,7 @@ class RunningTotals:
             planner.alias(functions.Max(next(columns)).toAggregateExpression(), name)
             for name in ("known", "lacking")
         ]
-        first = functions.First(next(columns), True).toAggregateExpression()
-        row = planner.alias(first, "row")
-        parts = [*named, *values, *(d for _, d in doubts), *flags, row]
+        parts = [*named, *values, *(d for _, d in doubts), *flags]
         grouped = planner.aggregate(planner.seq(keys), planner.seq(parts), union)
         return self._judged(grouped, doubts)
 
@@ -278,7 +275,7 @@ class RunningTotals:
         planner = self.planner
         found = output(grouped)
         k, n = len(self.keys), len(self.totals)
-        known, lacking, row = found[-3:]
+        known, lacking = found[-2:]
         values = [
             planner.try_cast(v, t.attribute.dataType())
             for v, t in zip(found[k : k + n], self.totals, strict=True)
@@ -305,7 +302,7 @@ class RunningTotals:
             most = planner.cast_to(planner.literal(limit), str(values[i].dataType().catalogString()))
             wrong.append(planner.less(most, planner.first_present(values[i], most)))
         doubtful = planner.alias(planner.any_of(wrong), "doubtful")
-        return planner.project([*found[:k], *named, known, doubtful, row], grouped)
+        return planner.project([*found[:k], *named, known, doubtful], grouped)
 
     def continued(self, aggregate: Plan, groups: Plan) -> Plan:
         """What the aggregate gives for groups whose totals are known: the same columns under the same ids."""

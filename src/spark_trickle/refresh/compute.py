@@ -10,8 +10,9 @@ from typing import assert_never
 from pyspark.sql import DataFrame
 
 from spark_trickle.algebra.relations import NEW, OLD, At, Relation, Version
-from spark_trickle.catalyst.build import Builder, Reader
+from spark_trickle.catalyst.build import Builder
 from spark_trickle.catalyst.definition import Definition
+from spark_trickle.catalyst.holder import Difference, Holder
 from spark_trickle.catalyst.identity import net
 from spark_trickle.catalyst.plan import WEIGHT, Plan, Planner, output
 from spark_trickle.catalyst.time import CLOCK
@@ -22,6 +23,7 @@ from spark_trickle.refresh.definitions import Prepared
 from spark_trickle.refresh.recursion import Derivation
 from spark_trickle.refresh.top_rows import Race
 from spark_trickle.refresh.totals import Groups
+from spark_trickle.storage.apply import PLACE
 from spark_trickle.storage.changes import changes_between
 from spark_trickle.storage.layout import Layout, sql_type
 from spark_trickle.storage.tables import DeltaTables, Snapshot
@@ -73,9 +75,8 @@ class Computation:
         self._tables = tables.in_session(prepared.planner.spark)
         self._layout = layout_of(prepared.definition)
         self._reader = VersionReader(self._tables, old, new)
-        self._local_rows = local_rows
-        self._builders: list[Builder] = []
-        self._builder = self._build(self._reader)
+        self._holder = Holder(prepared.planner, local_rows)
+        self._builder = Builder(self._planner, self._reader, self._holder)
         before, after = old.snapshots, new.snapshots
         moved = {n for n in after if n in before and before[n] is not after[n]}
         self._changed = frozenset(moved | ({CLOCK} if old.at != new.at else set()))
@@ -84,12 +85,7 @@ class Computation:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for builder in self._builders:
-            builder.close()
-
-    def _build(self, reader: Reader) -> Builder:
-        self._builders.append(Builder(self._planner, reader, self._local_rows))
-        return self._builders[-1]
+        self._holder.close()
 
     @property
     def changed_rows(self) -> int:
@@ -105,7 +101,7 @@ class Computation:
         assert rows is not None  # noqa: S101 - a relation at a version always has a plan
         return rows
 
-    def change(self, stored: Snapshot, *, careful: bool = False) -> DataFrame | None:
+    def change(self, stored: Snapshot, *, careful: bool = False) -> Difference | None:
         """The netted change of the table, evaluated and held; None when nothing changes."""
         maintenance = self._definition.careful if careful else self._definition.maintenance
         match maintenance:
@@ -123,20 +119,20 @@ class Computation:
                 return self.difference(stored)
         assert_never(maintenance)
 
-    def difference(self, stored: Snapshot) -> DataFrame | None:
+    def difference(self, stored: Snapshot) -> Difference | None:
         """What the whole answer and the stored table do not share, as a change of the table."""
         return self._against(self.query(), self._stored(stored))
 
-    def against(self, rows: DataFrame, stored: Snapshot) -> DataFrame | None:
+    def against(self, rows: DataFrame, stored: Snapshot) -> Difference | None:
         """What other rows and the stored table do not share, as a change of the table."""
         return self._against(rows, self._stored(stored))
 
-    def _by_weight(self, maintenance: ByWeight) -> DataFrame | None:
+    def _by_weight(self, maintenance: ByWeight) -> Difference | None:
         plan = Pruner(self._changed).node(maintenance.change)
         change = self._builder.change(plan) if plan is not None else None
-        return None if change is None else self._held(net(change.toDF(*self._layout.names, WEIGHT)))
+        return None if change is None else self._netted(change.toDF(*self._layout.names, WEIGHT))
 
-    def _by_key(self, maintenance: ByKey, stored: Snapshot) -> DataFrame | None:
+    def _by_key(self, maintenance: ByKey, stored: Snapshot) -> Difference | None:
         pruner = Pruner(self._changed)
         keys = pruner.keys(maintenance.keys)
         key_set = self._builder.key_set(keys) if keys is not None else None
@@ -145,13 +141,13 @@ class Computation:
         new = pruner.node(maintenance.new)
         rows = self._builder.rows(new) if new is not None else None
         places = {c.id: i for i, c in enumerate(self._definition.relation.columns)}
-        kept = self._planner.analyzed(self._stored(stored))
+        kept = self._planner.analyzed(self._placed(stored))
         columns = output(kept)
         on = [(i, columns[places[c]]) for i, c in enumerate(maintenance.columns)]
-        old = self._planner.frame(self._builder.semi_join(kept, on, key_set))
-        return self._against(rows, old)
+        old = self._planner.frame(self._holder.semi_join(kept, on, key_set))
+        return self._holder.difference(None if rows is None else self._exact(rows), old, len(PLACE))
 
-    def _totals(self, maintenance: Totals, stored: Snapshot) -> DataFrame | None:
+    def _totals(self, maintenance: Totals, stored: Snapshot) -> Difference | None:
         """The totals of the change merged with the stored ones; groups of which they do not tell, evaluated again."""
         running = self._definition.totals
         assert running is not None  # noqa: S101 - that is how the maintenance was chosen
@@ -160,33 +156,34 @@ class Computation:
         if change is None:
             return None
         planner = self._planner
-        delta = self._builder.hold(planner.frame(running.of_change(change)))
+        delta = self._holder.hold(planner.frame(running.of_change(change)))
         if delta is None:
             return None
         places = {c.id: i for i, c in enumerate(self._definition.relation.columns)}
         keys, totals = ([places[c] for c in cs] for cs in (maintenance.columns, maintenance.places))
-        kept = planner.analyzed(self._stored(stored))
+        kept = planner.analyzed(self._placed(stored))
         columns = output(kept)
         if keys:
-            kept = self._builder.semi_join(kept, [(i, columns[k]) for i, k in enumerate(keys)], delta)
-        merged = self._builder.hold(planner.frame(running.merged(kept, keys, totals, delta)))
+            kept = self._holder.semi_join(kept, [(i, columns[k]) for i, k in enumerate(keys)], delta)
+        kept = self._holder.hold(planner.frame(kept)) or planner.empty(kept.output())
+        merged = self._holder.hold(planner.frame(running.merged(kept, keys, totals, delta)))
         if merged is None:
             return None
         groups = Groups(planner, running, merged, hides=maintenance.hides or not keys)
-        return self._changed_rows(maintenance, groups)
+        return self._holder.difference(self._rows_of(maintenance, groups), planner.frame(kept), len(PLACE))
 
-    def _changed_rows(self, maintenance: Totals, groups: Groups) -> DataFrame | None:
+    def _rows_of(self, maintenance: Totals, groups: Groups) -> DataFrame:
+        """What the query gives for these groups now."""
         continued = groups.continued(maintenance.top.operator.payload)
         rows = self._exact(self._in_place_of(maintenance.top, continued))
-        again = self._builder.hold(self._planner.frame(groups.again))
-        if again is not None:
-            self._builder.provide(maintenance.again, again)
-            read = self._builder.rows(maintenance.new)
-            rows = rows if read is None else rows.unionAll(self._exact(read))
-        old = self._planner.frame(groups.stored).toDF(*self._layout.names)
-        return self._builder.difference(rows, old)
+        again = self._holder.hold(self._planner.frame(groups.again))
+        if again is None:
+            return rows
+        self._builder.provide(maintenance.again, again)
+        read = self._builder.rows(maintenance.new)
+        return rows if read is None else rows.unionAll(self._exact(read))
 
-    def _top_rows(self, maintenance: TopRows, stored: Snapshot) -> DataFrame | None:
+    def _top_rows(self, maintenance: TopRows, stored: Snapshot) -> Difference | None:
         """The competing rows at hand, as few as decide; then the query's own LIMIT over them, against the table."""
         plan = Pruner(self._changed).node(maintenance.change)
         change = self._builder.change(plan) if plan is not None else None
@@ -194,17 +191,17 @@ class Computation:
             return None
         kept = self._carried(self._stored(stored), maintenance.places)
         child = maintenance.top.child
-        race = Race(self._planner, maintenance.top, lambda: self._at_new(child), self._builder.hold)
+        race = Race(self._planner, maintenance.top, lambda: self._at_new(child), self._holder.hold)
         rows = race.contenders(kept, net(change))
         if rows is None:
             return None
         return self._against(self._over(child, rows), self._stored(stored))
 
-    def _iterate(self, maintenance: Iterate, stored: Snapshot) -> DataFrame | None:
+    def _iterate(self, maintenance: Iterate, stored: Snapshot) -> Difference | None:
         kept = self._carried(self._stored(stored), maintenance.places)
-        derivation = Derivation(self._planner, self._reader, self._changed, self._build)
+        derivation = Derivation(self._planner, self._reader, self._changed, self._holder)
         change = derivation.change(maintenance, kept, stored.row_count)
-        return None if change is None else self._held(net(change.toDF(*self._layout.names, WEIGHT)))
+        return None if change is None else self._netted(change.toDF(*self._layout.names, WEIGHT))
 
     def _over(self, node: Relation, rows: DataFrame) -> DataFrame:
         """The query with other rows in the place of one of its relations."""
@@ -222,12 +219,10 @@ class Computation:
         flat = frame.toDF(*[f"c{i}" for i in range(len(frame.columns))])
         return flat.selectExpr(*[f"c{index[place]} AS r{n}" for n, place in enumerate(places)])
 
-    def _against(self, new: DataFrame | None, old: DataFrame) -> DataFrame | None:
+    def _against(self, new: DataFrame, old: DataFrame) -> Difference | None:
         removed = old.toDF(*self._layout.names).selectExpr("*", f"-1L AS {WEIGHT}")
-        if new is None:
-            return self._held(net(removed))
         added = self._exact(new).selectExpr("*", f"1L AS {WEIGHT}")
-        return self._held(net(added.unionAll(removed)))
+        return self._netted(added.unionAll(removed))
 
     def _exact(self, frame: DataFrame) -> DataFrame:
         """Columns in the types the table stores."""
@@ -240,6 +235,10 @@ class Computation:
     def _stored(self, snapshot: Snapshot) -> DataFrame:
         return self._tables.rows(snapshot).selectExpr(*self._layout.unpack())
 
-    def _held(self, change: DataFrame) -> DataFrame | None:
-        plan = self._builder.hold(change)
-        return None if plan is None else self._planner.frame(plan)
+    def _placed(self, snapshot: Snapshot) -> DataFrame:
+        """The same, each row with its place."""
+        return self._tables.rows(snapshot).selectExpr(*self._layout.unpack(), *PLACE)
+
+    def _netted(self, change: DataFrame) -> Difference | None:
+        plan = self._holder.netted(change)
+        return None if plan is None else Difference(self._planner.frame(plan))

@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from spark_trickle.catalog import StreamTable
+from spark_trickle.catalyst.holder import Difference
 from spark_trickle.catalyst.plan import WEIGHT
 from spark_trickle.catalyst.spark_errors import condition_of, sentence_of
 from spark_trickle.errors import RefreshError
@@ -293,7 +294,7 @@ class _Round:
                 if change.everything:
                     written[name] = overwrite(tables, table.location, layout, change.rows, stamp)
                 else:
-                    written[name] = add_change(tables, change.against, layout, change.rows, stamp)
+                    written[name] = add_change(tables, change.against, layout, Difference(change.rows), stamp)
                 self._runtime.on_step("committed")
         return written
 
@@ -308,7 +309,7 @@ class _Round:
             one, self._runtime.tables, nothing, nothing, self._runtime.settings.local_change_rows
         ) as computation:
             change = computation.against(rows, stored)
-        return None if change is None else _Change(stored, change)
+        return None if change is None else _Change(stored, change.rows)
 
     def _frontiers(
         self,

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 
 from spark_trickle.algebra.relations import NEW, At, Version
 from spark_trickle.catalyst.build import Builder
+from spark_trickle.catalyst.holder import Holder
 from spark_trickle.catalyst.plan import Plan
 from spark_trickle.names import quote
 from spark_trickle.refresh.compute import VersionReader
@@ -55,7 +56,7 @@ class Fixpoint:
     outside: Mapping[str, VersionReader]
     local_rows: int
     iterations: int = 0
-    _builders: list[Builder] = field(default_factory=list)
+    _holders: list[Holder] = field(default_factory=list)
 
     def solve(self, start: Mapping[str, DataFrame], most: int) -> dict[str, DataFrame]:
         """The least sets that contain `start` and that the queries map to themselves, each by its member's name."""
@@ -84,14 +85,15 @@ class Fixpoint:
         prepared = self.members[name]
         planner = prepared.planner
         visible = {other: planner.frame(planner.analyzed(rows)) for other, rows in found.items()}
-        builder = Builder(planner, _WithMembers(self.outside[name], visible), self.local_rows)
-        self._builders.append(builder)
+        holder = Holder(planner, self.local_rows)
+        self._holders.append(holder)
+        builder = Builder(planner, _WithMembers(self.outside[name], visible), holder)
         rows = builder.rows(At(prepared.definition.relation, NEW))
         assert rows is not None  # noqa: S101 - a relation at a version always has a plan
         fields = prepared.definition.schema.fields
         flat = rows.toDF(*[f"c{i}" for i in range(len(rows.columns))])
         named = flat.select(*[flat[f"c{i}"].cast(f.dataType).alias(f.name) for i, f in enumerate(fields)])
-        held = builder.hold(named)
+        held = holder.hold(named)
         return planner.frame(held) if held is not None else self.nothing()[name]
 
     def __enter__(self) -> Self:
@@ -100,5 +102,5 @@ class Fixpoint:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for builder in self._builders:
-            builder.close()
+        for holder in self._holders:
+            holder.close()

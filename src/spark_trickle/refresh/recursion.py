@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
 
 from spark_trickle.algebra.relations import NEW, Node, Version
 from spark_trickle.catalyst.build import Builder, Reader
+from spark_trickle.catalyst.holder import Holder
 from spark_trickle.catalyst.identity import net
 from spark_trickle.catalyst.plan import WEIGHT, Plan, Planner
 from spark_trickle.incremental.maintain import Iterate
@@ -56,7 +57,7 @@ class Derivation:
     planner: Planner
     sources: Reader
     changed: frozenset[str]
-    build: Callable[[Reader], Builder]
+    holder: Holder
 
     def change(self, query: Iterate, stored: DataFrame, count: int) -> DataFrame | None:
         """The change of a table of so many rows, weight last, not netted; None when there is none."""
@@ -75,7 +76,7 @@ class Derivation:
         summed = net(reduce(DataFrame.unionAll, total))
         self._check_rows(count, summed)
         derived = _WithItself(self.sources, query.itself, own_changes=summed)
-        return self.build(derived).change(query.result)
+        return Builder(self.planner, derived, self.holder).change(query.result)
 
     def _check_rows(self, count: int, change: DataFrame) -> None:
         most = int(self.planner.spark.conf.get("spark.sql.cteRecursionRowLimit") or -1)
@@ -97,10 +98,10 @@ class Derivation:
         self, reader: Reader, changed: frozenset[str], changes: list[Node], width: int
     ) -> Plan | None:
         """The sum of some changes, netted and held; columns are named by position."""
-        builder, pruner = self.build(reader), Pruner(changed)
+        builder, pruner = Builder(self.planner, reader, self.holder), Pruner(changed)
         plans = [plan for plan in map(pruner.node, changes) if plan is not None]
         frames = [frame for frame in map(builder.change, plans) if frame is not None]
         if not frames:
             return None
         names = [f"r{i}" for i in range(width)]
-        return builder.hold(net(reduce(DataFrame.unionAll, (f.toDF(*names, WEIGHT) for f in frames))))
+        return self.holder.netted(reduce(DataFrame.unionAll, (f.toDF(*names, WEIGHT) for f in frames)))

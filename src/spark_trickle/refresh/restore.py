@@ -6,6 +6,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from spark_trickle.catalog import StreamTable
+from spark_trickle.catalyst.holder import Difference
 from spark_trickle.catalyst.plan import WEIGHT
 from spark_trickle.errors import TrickleError
 from spark_trickle.frontier import SourceVersion
@@ -86,6 +87,6 @@ def _write_back(table: StreamTable, before: StreamTable, reason: str, runtime: R
                 fingerprint="" if before.needs_reinit else before.fingerprint,
                 frontier=before.frontier,
             )
-            return add_change(tables, newest, layout, flat, stamp)
+            return add_change(tables, newest, layout, Difference(flat), stamp)
     finally:
         flat.unpersist()

@@ -1,4 +1,4 @@
-"""Groups with merged totals: which are continued, which are evaluated again, what the table holds of them."""
+"""Groups with merged totals: which are continued, which are evaluated again."""
 
 from __future__ import annotations
 
@@ -36,25 +36,16 @@ class Groups:
         return self.planner.project([self.planner.alias(k, f"k{i}") for i, k in enumerate(keys)], unsure)
 
     @property
-    def stored(self) -> Plan:
-        """The rows that the table holds of them."""
-        row = self._columns[-1]
-        there = self.planner.filter(self._is_known, self.merged)
-        size = row.dataType().length()
-        fields = [self.planner.alias(self.planner.field(row, i), f"f{i}") for i in range(size)]
-        return self.planner.project(fields, there)
-
-    @property
     def _columns(self) -> list[Attribute]:
         return output(self.merged)
 
     @property
     def _is_known(self) -> Expression:
-        return self.planner.equal(self._columns[-3], self.planner.literal_int(1))
+        return self.planner.equal(self._columns[-2], self.planner.literal_int(1))
 
     @property
     def _unsure(self) -> Expression:
-        doubtful = self._columns[-2]
+        doubtful = self._columns[-1]
         return (
             self.planner.any_of([doubtful, self.planner.negation(self._is_known)]) if self.hides else doubtful
         )

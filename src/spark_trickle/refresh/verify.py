@@ -46,7 +46,7 @@ def verify_table(
         prepared, runtime.tables, Moment(), now, runtime.settings.local_change_rows
     ) as computation:
         difference = computation.difference(stored)
-        return _judge(shown(table.name), version, prepared, difference)
+        return _judge(shown(table.name), version, prepared, None if difference is None else difference.rows)
 
 
 def _decided_by_ties(definition: Definition) -> frozenset[int]:

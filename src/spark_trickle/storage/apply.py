@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,17 +17,22 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
 from pyspark.sql.types import DataType
 
+from spark_trickle.catalyst import held
+from spark_trickle.catalyst.holder import Difference
 from spark_trickle.catalyst.identity import encode, needs_encoding
 from spark_trickle.catalyst.java import scala_seq
-from spark_trickle.catalyst.plan import WEIGHT, items, kind_of
+from spark_trickle.catalyst.plan import WEIGHT, Plan, Planner, items, kind_of, output
 from spark_trickle.errors import IntegrityError, RefreshError
 from spark_trickle.names import quote
 from spark_trickle.storage.commits import Stamp
 from spark_trickle.storage.layout import Layout
 from spark_trickle.storage.tables import DeltaTables, Snapshot
 
+PLACE = ("_metadata.file_path AS __st_file", "_metadata.row_index AS __st_position")
+"""Where a row of a table lies, as two columns."""
 _DRIVER_POSITIONS = 2_000
 _ONE_FILE_ROWS = 100_000
+_CANDIDATES = 20_000
 
 CONFLICTS = (
     conflicts.ConcurrentAppendException,
@@ -93,16 +99,17 @@ def _replace_files(tables: DeltaTables, before: Snapshot, packed: DataFrame, sta
 
 
 def add_change(
-    tables: DeltaTables, snapshot: Snapshot, layout: Layout, change: DataFrame, stamp: Stamp
+    tables: DeltaTables, snapshot: Snapshot, layout: Layout, difference: Difference, stamp: Stamp
 ) -> Written:
     """Add a netted change to the table: +w inserts w copies of a row, −w removes exactly w of its copies.
 
     `snapshot` is the version the change was computed against; a commit since then is a conflict.
     """
+    change = difference.rows
     inserted, deleted = _totals(change)
     stamp = replace(stamp, rows_inserted=inserted, rows_deleted=deleted)
     transaction = _begin(tables, snapshot, stamp)
-    actions = _removals(tables, snapshot, layout, change, deleted) if deleted else []
+    actions = _removals(tables, snapshot, layout, difference, deleted) if deleted else []
     feed = snapshot.setting("delta.enableChangeDataFeed") == "true"
     actions += _additions(transaction, layout, change, inserted + deleted, feed=feed)
     version = _commit(tables, transaction, snapshot, actions, stamp)
@@ -157,12 +164,53 @@ def _totals(change: DataFrame) -> tuple[int, int]:
 
 
 def _removals(
-    tables: DeltaTables, snapshot: Snapshot, layout: Layout, change: DataFrame, expected: int
+    tables: DeltaTables, snapshot: Snapshot, layout: Layout, difference: Difference, expected: int
 ) -> list[Any]:
-    hits = _hits(tables, snapshot, layout, change, small=expected <= _ONE_FILE_ROWS)
+    places = difference.removed or _places_at_hand(tables, snapshot, layout, difference.rows, expected)
+    if places is not None:
+        found = Planner(tables.spark).frame(places).collect()
+        _check_found(len(found), expected)
+        return _mark(tables, snapshot, found)
+    hits = _hits(tables, snapshot, layout, difference.rows, small=expected <= _ONE_FILE_ROWS)
     if expected <= _DRIVER_POSITIONS:
         return _mark_on_driver(tables, snapshot, hits, expected)
     return _mark_distributed(tables, snapshot, hits, expected)
+
+
+def _places_at_hand(
+    tables: DeltaTables, snapshot: Snapshot, layout: Layout, change: DataFrame, expected: int
+) -> Plan | None:
+    """The places of few removed rows, by one scan of what may equal them; None where that does not tell.
+
+    A row that occurs several times, here or there, is left to the general way.
+    """
+    planner = Planner(change.sparkSession)
+    if not held.is_held(planner.analyzed(change)):
+        return None
+    types = [f.dataType for f in layout.flat.fields]
+    removed = change.where(f"{WEIGHT} < 0").drop(WEIGHT).toDF(*_places("r", types))
+    values = held.hold(planner, removed)
+    if values is None or held.count(values) != expected:
+        return None
+    rows = tables.in_session(change.sparkSession).rows(snapshot)
+    stored = planner.analyzed(rows.selectExpr(*layout.unpack(), *PLACE))
+    columns = output(stored)[: len(types)]
+    listed = [held.one_of(planner, column, values, i) for i, column in enumerate(columns)]
+    conditions = [condition for condition in listed if condition is not None]
+    if not conditions:
+        return None
+    candidates = planner.frame(planner.filter(planner.all_of(conditions), stored))
+    coded = _encoded(candidates.toDF(*_places("r", types), "file", "position"), "r", types)
+    found = held.hold(planner, coded.select(*_places("r", types), "file", "position"), _CANDIDATES)
+    if found is None:
+        return None
+    have = output(found)
+    return held.partners(
+        planner,
+        held.hold(planner, _encoded(planner.frame(values), "r", types)),
+        held.columns_of(planner, found, have[: len(types)]),
+        held.columns_of(planner, found, have[len(types) :]),
+    )
 
 
 def _hits(
@@ -174,9 +222,7 @@ def _hits(
         "*", "monotonically_increasing_id() AS __st_id", f"-{WEIGHT} AS __st_need"
     )
     wanted = _encoded(removed.drop(WEIGHT).toDF(*_places("r", types), "id", "need"), "r", types)
-    stored = tables.rows(snapshot).selectExpr(
-        *layout.unpack(), "_metadata.file_path AS __st_file", "_metadata.row_index AS __st_position"
-    )
+    stored = tables.rows(snapshot).selectExpr(*layout.unpack(), *PLACE)
     located = _encoded(stored.toDF(*_places("s", types), "file", "position"), "s", types)
     pairs = zip(_places("s", types), _places("r", types), strict=True)
     same = F.expr(" AND ".join(f"{have} <=> {want}" for have, want in pairs))
@@ -198,13 +244,21 @@ def _encoded(frame: DataFrame, prefix: str, types: list[DataType]) -> DataFrame:
 
 
 def _mark_on_driver(tables: DeltaTables, snapshot: Snapshot, hits: DataFrame, expected: int) -> list[Any]:
-    positions: dict[str, list[int]] = defaultdict(list)
     taken: dict[int, int] = defaultdict(int)
-    for row in hits.collect():
-        if taken[row["id"]] < row["need"]:
-            taken[row["id"]] += 1
-            positions[row["file"]].append(row["position"])
-    _check_found(sum(taken.values()), expected)
+    places = []
+    for number, need, file, position in hits.collect():
+        if taken[number] < need:
+            taken[number] += 1
+            places.append((file, position))
+    _check_found(len(places), expected)
+    return _mark(tables, snapshot, places)
+
+
+def _mark(tables: DeltaTables, snapshot: Snapshot, places: Iterable[tuple[str, int]]) -> list[Any]:
+    """Deletion vectors for rows by file and position."""
+    positions: dict[str, list[int]] = defaultdict(list)
+    for file, position in places:
+        positions[file].append(position)
     files = _files_by_url(tables, snapshot)
     actions: list[Any] = []
     for url, rows in positions.items():

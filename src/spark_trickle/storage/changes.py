@@ -18,6 +18,7 @@ from spark_trickle.catalyst.spark_errors import condition_of
 from spark_trickle.names import quote
 from spark_trickle.storage.tables import DeltaTables, Snapshot
 
+_ONE_TASK_BYTES = 4 * 2**20
 _FEED = "delta.enableChangeDataFeed"
 
 
@@ -29,7 +30,10 @@ def changes_between(
         raise ValueError("two different tables have no change between them")
     feed = _from_feed(tables, old, new, columns)
     change = feed if feed is not None else _from_files(tables, old, new, columns)
-    return None if change is None else net(change)
+    if change is None:
+        return None
+    # What one task reads is netted without an exchange.
+    return net(change.coalesce(1) if changed_bytes(old, new) <= _ONE_TASK_BYTES else change)
 
 
 def changed_bytes(old: Snapshot, new: Snapshot) -> int:

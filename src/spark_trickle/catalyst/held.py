@@ -1,0 +1,146 @@
+"""Rows held by the driver, in Spark's own binary form: no type is converted on the way.
+
+A held relation is a `LocalRelation`. Spark projects, filters and limits one without a job; what else is done
+here with the rows themselves needs none either. Two rows are equal exactly when all their values are stored alike.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from spark_trickle.catalyst.plan import WEIGHT, Attribute, Expression, Plan, Planner, kind_of, output
+
+_ALL = 2**30
+_MOST_VALUES = 10_000
+_LISTED = frozenset(
+    {"ByteType", "ShortType", "IntegerType", "LongType", "DateType", "TimestampType", "TimestampNTZType"}
+    | {"BooleanType", "DecimalType"}
+)
+"""Types in which a value is found in a list exactly where SQL calls it equal."""
+
+
+def is_held(plan: Plan | None) -> bool:
+    """Held by the driver, or nothing at all."""
+    return plan is None or kind_of(plan) == "LocalRelation"
+
+
+def hold(planner: Planner, frame: DataFrame, most: int = _ALL) -> Plan | None:
+    """The frame's rows, or None when there are more than `most`."""
+    limited = planner.frame(planner.analyzed(frame)).limit(most + 1)
+    execution = limited._jdf.queryExecution()
+    rows = execution.executedPlan().executeCollect()
+    if len(rows) > most:
+        return None
+    data = planner.jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(rows)
+    return _relation(planner, execution.analyzed().output(), data)
+
+
+def hold_if_free(planner: Planner, plan: Plan) -> Plan | None:
+    """The rows of a plan if Spark has them without a job."""
+    if not planner.is_at_hand(plan):
+        return None
+    execution = planner.frame(plan)._jdf.queryExecution()
+    if kind_of(execution.optimizedPlan()) != "LocalRelation":
+        return None
+    rows = execution.executedPlan().executeCollect()
+    data = planner.jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(rows)
+    return _relation(planner, plan.output(), data)
+
+
+def count(held: Plan) -> int:
+    return int(held.data().size())
+
+
+def all_differ(held: Plan) -> bool:
+    """No row occurs twice."""
+    return int(held.data().distinct().size()) == count(held)
+
+
+def union(planner: Planner, parts: list[Plan]) -> Plan:
+    """The rows of several, each once."""
+    data = parts[0].data()
+    for part in parts[1:]:
+        data = data.appendedAll(part.data())
+    return _relation(planner, parts[0].output(), data.distinct())
+
+
+def columns_of(planner: Planner, held: Plan, columns: list[Attribute]) -> Plan:
+    """Some columns of the rows, in the same order."""
+    found = hold_if_free(planner, planner.project(columns, held))
+    assert found is not None  # noqa: S101 - Spark projects a held relation without a job
+    return found
+
+
+def difference(planner: Planner, new: Plan | None, old: Plan | None) -> Plan | None:
+    """Rows of two held relations that only one of them has, with weights; None when there are none."""
+    parts = []
+    for one, other, sign in ((new, old, 1), (old, new, -1)):
+        if one is None:
+            continue
+        weight = planner.alias(planner.literal(sign), WEIGHT)
+        weighted = one.output().appended(weight)
+        parts.append(hold_if_free(planner, planner.logical.Project(weighted, only_in(planner, one, other))))
+    held = [plan for plan in parts if plan is not None and count(plan)]
+    if len(held) < 2:
+        return held[0] if held else None
+    return _relation(planner, held[0].output(), held[0].data().appendedAll(held[1].data()))
+
+
+def only_in(planner: Planner, one: Plan, other: Plan | None) -> Plan:
+    """The rows of one that the other does not have, or has less often."""
+    if other is None:
+        return one
+    return _relation(planner, one.output(), one.data().diff(other.data()))
+
+
+def partners(planner: Planner, wanted: Plan, rows: Plan, companions: Plan) -> Plan | None:
+    """What lies beside each wanted row; None unless each is among the rows, and none of those twice.
+
+    `rows` and `companions` are two halves of the same rows.
+    """
+    pairs = rows.data().zip(companions.data())
+    table = getattr(planner.jvm.scala.collection.immutable.HashMap, "from")(pairs)
+    if int(table.size()) != count(rows):
+        return None
+    found = wanted.data().collect(table)
+    if int(found.size()) != count(wanted):
+        return None
+    return _relation(planner, companions.output(), found)
+
+
+def null_places(planner: Planner, held: Plan) -> frozenset[int]:
+    """The columns, by place, in which some row has NULL."""
+    columns = output(held)
+    missing = [planner.alias(planner.is_null(c), f"c{i}") for i, c in enumerate(columns)]
+    found = planner.frame(planner.project(missing, held)).collect()
+    return frozenset(i for i in range(len(columns)) if any(row[i] for row in found))
+
+
+def is_listed(data_type: Any) -> bool:
+    """A value of this type can be looked up in a list of values."""
+    kind = kind_of(data_type)
+    return kind in _LISTED or (kind == "StringType" and bool(data_type.isUTF8BinaryCollation()))
+
+
+def one_of(planner: Planner, value: Expression, held: Plan, place: int) -> Expression | None:
+    """The value is one of those in a column of the rows, NULL among them; None where a list cannot tell.
+
+    Unlike a join this needs no job, and it reaches the files: whole row groups are skipped.
+    """
+    data_type = value.dataType()
+    if count(held) > _MOST_VALUES or not is_listed(data_type):
+        return None
+    jvm = planner.jvm
+    places = jvm.org.apache.spark.api.python.PythonUtils.toSeq(
+        jvm.java.util.Collections.nCopies(count(held), place)
+    )
+    accessor = jvm.org.apache.spark.sql.catalyst.InternalRow.getAccessor(data_type, True)
+    values = held.data().zip(places).map(accessor.tupled()).toSet()
+    listed = planner.expressions.InSet(value, values)
+    return planner.any_of([listed, planner.is_null(value)]) if values.contains(None) else listed
+
+
+def _relation(planner: Planner, attributes: Any, data: Any) -> Plan:
+    return planner.logical.LocalRelation(attributes, data, False, planner.none)

@@ -1,0 +1,135 @@
+"""What a refresh evaluates once and uses again: few rows on the driver, many kept by the executors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+from spark_trickle.catalyst import held
+from spark_trickle.catalyst.identity import net
+from spark_trickle.catalyst.plan import WEIGHT, Attribute, Expression, Plan, Planner, output
+from spark_trickle.names import quote
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What is to change in a table to become another one."""
+
+    rows: DataFrame
+    """Netted, weight last."""
+    removed: Plan | None = None
+    """What lies beside each row to remove, such as its place, if that is known."""
+
+
+class Holder:
+    """Holds rows for one refresh; `close` lets go of them."""
+
+    def __init__(self, planner: Planner, local_rows: int) -> None:
+        self._planner = planner
+        self._local_rows = local_rows
+        self._kept: list[DataFrame] = []
+        self._nulls: dict[int, frozenset[int]] = {}
+        self._alive: list[Plan] = []
+
+    def close(self) -> None:
+        for frame in self._kept:
+            frame.unpersist()
+
+    def hold(self, frame: DataFrame) -> Plan | None:
+        """The frame evaluated once: on the driver when small, else kept by the executors. None when empty."""
+        local = self.on_driver(frame)
+        if local is not None:
+            return local if held.count(local) else None
+        kept = frame.persist()
+        self._kept.append(kept)
+        return self._planner.analyzed(kept)
+
+    def on_driver(self, frame: DataFrame) -> Plan | None:
+        """The frame's rows if they are few."""
+        return held.hold(self._planner, frame, self._local_rows)
+
+    def keys(self, parts: Sequence[Plan]) -> Plan | None:
+        """The rows of several plans, each once; None when there are none."""
+        planner = self._planner
+        found = []
+        for part in parts:
+            free = held.hold_if_free(planner, part)
+            if free is None:
+                return self.hold(planner.frame(planner.distinct(planner.union(parts))))
+            found.append(free)
+        union = held.union(planner, found) if found else None
+        return union if union is not None and held.count(union) else None
+
+    def semi_join(self, plan: Plan, on: Sequence[tuple[int, Attribute]], key_set: Plan) -> Plan:
+        """The rows whose columns equal the key set's at the given places, NULL being a key like any other."""
+        planner = self._planner
+        listed = self._listed(on, key_set)
+        conditions = [condition for condition in listed if condition is not None]
+        if conditions:
+            plan = planner.filter(planner.all_of(conditions), plan)
+            if len(on) == 1:
+                return plan
+        keys = output(key_set)
+        fresh = [planner.alias(keys[i], f"__st_k{i}") for i, _ in on]
+        # Plain equality is several times faster, and the same where no key is NULL.
+        equal = planner.equal_null_safe if self._has_null(key_set, [i for i, _ in on]) else planner.equal
+        equalities = [
+            equal(column, alias.toAttribute()) for (_, column), alias in zip(on, fresh, strict=True)
+        ]
+        return planner.join(plan, planner.project(fresh, key_set), "LeftSemi", planner.all_of(equalities))
+
+    def _listed(self, on: Sequence[tuple[int, Attribute]], key_set: Plan) -> list[Expression | None]:
+        if not held.is_held(key_set):
+            return []
+        return [held.one_of(self._planner, column, key_set, i) for i, column in on]
+
+    def _has_null(self, key_set: Plan, places: Sequence[int]) -> bool:
+        """Some key is NULL there, as far as the driver can tell."""
+        if not held.is_held(key_set):
+            return True
+        found = self._nulls.get(id(key_set))
+        if found is None:
+            self._alive.append(key_set)  # ids are only unique among living objects
+            found = self._nulls[id(key_set)] = held.null_places(self._planner, key_set)
+        return any(i in found for i in places)
+
+    def netted(self, change: DataFrame) -> Plan | None:
+        """A change with the weights of identical rows summed; None when nothing is left."""
+        planner = self._planner
+        plan = planner.analyzed(change)
+        free = held.hold_if_free(planner, plan)
+        if free is not None and held.all_differ(held.columns_of(planner, free, output(free)[:-1])):
+            return free if held.count(free) else None
+        return self.hold(net(change))
+
+    def difference(self, new: DataFrame | None, old: DataFrame, beside: int = 0) -> Difference | None:
+        """The netted change from the old rows to the new ones; None when they are the same.
+
+        The last `beside` columns of the old rows are not compared but given for the rows to remove.
+        """
+        planner = self._planner
+        after = None if new is None else self.on_driver(new)
+        before = self.on_driver(old) if new is None or after is not None else None
+        if before is not None:
+            columns = output(before)
+            rows, places = columns[: len(columns) - beside], columns[len(columns) - beside :]
+            compared = held.columns_of(planner, before, rows)
+            return self._found(after, compared, held.columns_of(planner, before, places) if places else None)
+        compared_names = old.columns[: len(old.columns) - beside]
+        signed = old.select(*map(quote, compared_names)).selectExpr("*", f"-1L AS {WEIGHT}")
+        if new is not None:
+            signed = new.selectExpr("*", f"1L AS {WEIGHT}").unionAll(signed)
+        plan = self.hold(net(signed))
+        return None if plan is None else Difference(planner.frame(plan))
+
+    def _found(self, new: Plan | None, old: Plan, beside: Plan | None) -> Difference | None:
+        planner = self._planner
+        change = held.difference(planner, new, old)
+        if change is None:
+            return None
+        gone = held.only_in(planner, old, new)
+        return Difference(
+            planner.frame(change), None if beside is None else held.partners(planner, gone, old, beside)
+        )
