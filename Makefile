@@ -51,6 +51,7 @@ tpcds: install         ## TPC-DS on tiny tables: 99 stream tables, three edit cy
 chaos: install         ## daemons killed by SIGKILL while a writer commits; every version is compared with its query
 	$(BIN)/python -m tests.spark.chaos
 	$(BIN)/python -m tests.spark.chaos --two --postgres
+	$(BIN)/python -m tests.spark.chaos --two --far --postgres
 
 crash: install         ## real processes killed by SIGKILL at every step of a refresh
 	TRICKLE_TEST_ALL_KILLS=1 $(BIN)/python -m pytest tests/spark/test_crash.py -k real

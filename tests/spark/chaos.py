@@ -1,7 +1,7 @@
 """Daemons that are killed while writers commit: every version that was ever committed equals its query.
 
 python -m tests.spark.chaos [--kills 20] [--seed N]      one daemon after the other, each killed by SIGKILL
-python -m tests.spark.chaos --two [--postgres]           two at once, one of them killed
+python -m tests.spark.chaos --two [--far] [--postgres]   two at once, one of them killed
 """
 
 from __future__ import annotations
@@ -112,12 +112,15 @@ class Process:
 
     home: Path
     catalog: str | None = None
+    host: str | None = None
     lines: queue.Queue[dict[str, Any]] = field(default_factory=queue.Queue)
 
     def __post_init__(self) -> None:
         command = [sys.executable, "-m", "tests.spark.daemon_process", str(self.home), "--lease", str(LEASE)]
         if self.catalog:
             command += ["--catalog", self.catalog]
+        if self.host:
+            command += ["--host", self.host]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
         self.popen = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
         threading.Thread(target=self._listen, daemon=True).start()
@@ -215,11 +218,12 @@ def until_at_work(daemon: Process, edits: Edits, refreshes: int) -> list[dict[st
     return heard
 
 
-def two(trickle: Trickle, home: Path, catalog: str | None, seed: int) -> bool:
+def two(trickle: Trickle, home: Path, catalog: str | None, seed: int, *, far: bool) -> bool:
+    """On one machine the dead process is seen at once; of a far one only the end of its leases tells."""
     edits = Edits(trickle, seed)
     edits.create()
     create(trickle, "30s")  # so that two cores suffice, and who waits, waits for a lease
-    daemons = [Process(home, catalog), Process(home, catalog)]
+    daemons = [Process(home, catalog, "far" if far else None), Process(home, catalog)]
     for daemon in daemons:
         daemon.wait_until_ready()
     until = time.monotonic() + 60
@@ -296,6 +300,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--two", action="store_true")
+    parser.add_argument("--far", action="store_true", help="the killed one is on another machine, as it says")
     parser.add_argument("--catalog", help="the URL of a database")
     parser.add_argument(
         "--postgres", action="store_true", help="a PostgreSQL server of its own as the catalog"
@@ -318,7 +323,7 @@ def run(options: argparse.Namespace) -> int:
         spark = start(home)
         with Trickle(spark, home=home, catalog=options.catalog) as trickle:
             fine = (
-                two(trickle, home, options.catalog, options.seed)
+                two(trickle, home, options.catalog, options.seed, far=options.far)
                 if options.two
                 else chaos(trickle, home, options.kills, options.seed)
             )

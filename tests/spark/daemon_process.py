@@ -1,6 +1,6 @@
 """A process of its own that runs the daemon until it is killed, and says what it does, one line of JSON an event.
 
-python -m tests.spark.daemon_process HOME [--catalog URL] [--lease SECONDS]
+python -m tests.spark.daemon_process HOME [--catalog URL] [--lease SECONDS] [--host NAME]
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import socket
 import sys
 from pathlib import Path
 
@@ -28,7 +29,10 @@ def main() -> None:
     parser.add_argument("home", type=Path)
     parser.add_argument("--catalog")
     parser.add_argument("--lease", type=int, default=10)
+    parser.add_argument("--host", help="what it says its machine is called")
     options = parser.parse_args()
+    if options.host:
+        socket.gethostname = lambda: str(options.host)
     spark = start(options.home)
     register_folders(spark, options.home / "warehouse")
 

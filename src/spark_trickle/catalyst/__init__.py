@@ -3,11 +3,30 @@
 java.py       Java's names, each looked up once
 plan.py       the only wrapper of JVM plans: read, rebuild, combine
 expressions.py  the same for expressions: references, equalities, determinism
+sessions.py   one Spark session per definition, with the settings its text was written under
+spark_errors.py  what Spark's errors mean to us
+
+From a query to what a refresh needs of it:
 analyze.py    text or DataFrame → analyzed plan, Spark's errors translated
+views.py      which views it was read through
+hidden.py     `*` over a stream table means the columns of its query
 volatile.py   functions whose value is not decided by the sources
+time.py       functions of time as a source, the clock
 normalize.py  Spark's own rules, in order, until no subquery is left
+rewrite.py    rewrites of our own
+sources.py    the tables at the leaves
 classify.py   plan → relation: one row per operator
+ordering.py   what a query sorts by, and whether that is total
+recursion.py  recursive queries with a counter of their levels
 growth.py     of which inputs an operator only ever wants more
+totals.py     which totals an aggregate can be continued from
+definition.py the whole way
+
+From a relation to rows:
 build.py      relation → plan over any version, change or restriction of the inputs
-definition.py the whole way from a query to what a refresh needs of it
+identity.py   when two rows are the same row; netting
+held.py       rows held by the driver
+listing.py    few keys as a condition that skips files
+holder.py     what is evaluated once: on the driver, or kept by the executors
+merge.py      totals of a change merged with the stored ones
 """

@@ -10,15 +10,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from spark_trickle.catalyst.plan import WEIGHT, Attribute, Expression, Plan, Planner, kind_of, output
+from spark_trickle.catalyst.plan import WEIGHT, Attribute, Plan, Planner, kind_of, output
 
 _ALL = 2**30
-_MOST_VALUES = 10_000
-_LISTED = frozenset(
-    {"ByteType", "ShortType", "IntegerType", "LongType", "DateType", "TimestampType", "TimestampNTZType"}
-    | {"BooleanType", "DecimalType"}
-)
-"""Types in which a value is found in a list exactly where SQL calls it equal."""
 
 
 def is_held(plan: Plan | None) -> bool:
@@ -116,30 +110,6 @@ def null_places(planner: Planner, held: Plan) -> frozenset[int]:
     missing = [planner.alias(planner.is_null(c), f"c{i}") for i, c in enumerate(columns)]
     found = planner.frame(planner.project(missing, held)).collect()
     return frozenset(i for i in range(len(columns)) if any(row[i] for row in found))
-
-
-def is_listed(data_type: Any) -> bool:
-    """A value of this type can be looked up in a list of values."""
-    kind = kind_of(data_type)
-    return kind in _LISTED or (kind == "StringType" and bool(data_type.isUTF8BinaryCollation()))
-
-
-def one_of(planner: Planner, value: Expression, held: Plan, place: int) -> Expression | None:
-    """The value is one of those in a column of the rows, NULL among them; None where a list cannot tell.
-
-    Unlike a join this needs no job, and it reaches the files: whole row groups are skipped.
-    """
-    data_type = value.dataType()
-    if count(held) > _MOST_VALUES or not is_listed(data_type):
-        return None
-    jvm = planner.jvm
-    places = jvm.org.apache.spark.api.python.PythonUtils.toSeq(
-        jvm.java.util.Collections.nCopies(count(held), place)
-    )
-    accessor = jvm.org.apache.spark.sql.catalyst.InternalRow.getAccessor(data_type, True)
-    values = held.data().zip(places).map(accessor.tupled()).toSet()
-    listed = planner.expressions.InSet(value, values)
-    return planner.any_of([listed, planner.is_null(value)]) if values.contains(None) else listed
 
 
 def _relation(planner: Planner, attributes: Any, data: Any) -> Plan:

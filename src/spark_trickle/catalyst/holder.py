@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 
 from spark_trickle.catalyst import held
 from spark_trickle.catalyst.identity import net
+from spark_trickle.catalyst.listing import one_of
 from spark_trickle.catalyst.plan import WEIGHT, Attribute, Expression, Plan, Planner, output
 from spark_trickle.names import quote
 
@@ -83,7 +84,7 @@ class Holder:
     def _listed(self, on: Sequence[tuple[int, Attribute]], key_set: Plan) -> list[Expression | None]:
         if not held.is_held(key_set):
             return []
-        return [held.one_of(self._planner, column, key_set, i) for i, column in on]
+        return [one_of(self._planner, column, key_set, i) for i, column in on]
 
     def _has_null(self, key_set: Plan, places: Sequence[int]) -> bool:
         """Some key is NULL there, as far as the driver can tell."""

@@ -8,7 +8,6 @@ ones, and computes the values from what comes out, with Spark's own expressions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -22,11 +21,10 @@ from spark_trickle.catalyst.plan import (
     column_id,
     items,
     kind_of,
-    output,
 )
 
 _EXACT_DOUBLE = 2**53
-_WIDE = "decimal(20,0)"
+WIDE = "decimal(20,0)"
 """Holds every integer, and its negative."""
 _INTEGERS = frozenset({"byte", "short", "integer", "long", "tinyint", "smallint", "int", "bigint"})
 
@@ -70,8 +68,6 @@ class RunningTotals:
     """A group without rows is none; without GROUP BY there is one row always, `GROUP BY 'constant'` has one or none."""
     plan: Plan = None
     """The aggregate with its totals."""
-
-    # Which totals there are
 
     def _total(self, function: Expression, merge: Merge, where: Any, counted_by: int | None = None) -> int:
         aggregate = function.toAggregateExpression(False, where)
@@ -127,10 +123,10 @@ class RunningTotals:
         planner, argument = self.planner, function.child()
         count = self._count(argument, where)
         sums = planner.expressions.aggregate.Sum
-        if _is_decimal(argument.dataType()):
+        if is_decimal(argument.dataType()):
             total = self._total(sums(argument), Merge.ADD, where, count)
         else:  # Spark adds integers in DOUBLE, which is exact up to 2^53
-            wide = planner.cast_to(argument, _WIDE)
+            wide = planner.cast_to(argument, WIDE)
             total = self._total(sums(wide), Merge.ADD, where, count)
             size = self._total(sums(planner.absolute(wide)), Merge.ADD, where, count)
             self.limits.append((size, _EXACT_DOUBLE))
@@ -147,168 +143,6 @@ class RunningTotals:
 
     def _is_zero(self, number: int) -> Expression:
         return self.planner.equal(self._attribute(number), self.planner.literal(0))
-
-    # The three steps of a refresh
-
-    def of_change(self, change: Plan) -> Plan:
-        """The totals of the added and of the removed rows of a change, by group: two columns for each total."""
-        planner = self.planner
-        units, zero = planner.repeated(planner.gathered(change)), planner.literal(0)
-        unit = output(units)[-1]
-        parts = []
-        for i, total in enumerate(self.totals):
-            added, removed = planner.less(zero, unit), planner.less(unit, zero)
-            for name, part in (("added", added), ("removed", removed)):
-                parts.append(planner.alias(self._only(total.aggregate, part), f"__st_{name}{i}"))
-        keys = [planner.alias(key, f"__st_key{i}") for i, key in enumerate(self.keys)]
-        return planner.aggregate(planner.seq(self.keys), planner.seq([*keys, *parts]), units)
-
-    def _only(self, aggregate: Expression, condition: Expression) -> Expression:
-        """The same aggregate over the rows that fulfil one more condition."""
-        where = aggregate.filter()
-        both = self.planner.all_of([where.get(), condition] if where.isDefined() else [condition])
-        # A function of its own: two that share one also share the columns of their buffers.
-        function = aggregate.aggregateFunction().clone()
-        return function.toAggregateExpression(False, self.planner.some(both))
-
-    def merged(self, stored: Plan, keys: Sequence[int], totals: Sequence[int], change: Plan) -> Plan:
-        """One row a group: its keys, its totals, whether the table holds it, and whether totals alone do not tell.
-
-        `stored` are rows of the table, `keys` and `totals` their places; `change` comes from `of_change`.
-        """
-        planner, k, n = self.planner, len(self.keys), len(self.totals)
-        own, given = output(stored), output(change)
-        yes, no = planner.literal_int(1), planner.literal_int(0)
-        before = [own[i] for i in totals]
-        lacking = self._lacking(before)
-        branches = [(stored, [own[i] for i in keys], before, [None] * n, yes, lacking)]
-        added = [given[k + 2 * i] for i in range(n)]
-        removed = [given[k + 2 * i + 1] for i in range(n)]
-        less = [
-            planner.negated(self._summand(t, r)) if t.merge is Merge.ADD else r
-            for t, r in zip(self.totals, removed, strict=True)
-        ]
-        for signed, gone in ((added, [None] * n), (less, removed)):
-            branches.append((change, given[:k], signed, gone, no, no))
-        union = planner.gathered(
-            planner.union([self._branch(number, *b) for number, b in enumerate(branches)])
-        )
-        return self._combined(union)
-
-    def _branch(
-        self,
-        number: int,
-        source: Plan,
-        keys: Sequence[Expression],
-        values: Sequence[Expression],
-        gone: Sequence[Expression | None],
-        known: Expression,
-        lacking: Expression,
-    ) -> Plan:
-        planner = self.planner
-        columns = list(keys)
-        for total, value, lost in zip(self.totals, values, gone, strict=True):
-            merged = value
-            if total.merge is Merge.ADD:
-                merged = self._summand(total, value) if number < 2 else value
-            elif total.merge is not Merge.PARITY and number == 2:
-                merged = planner.null(total.attribute.dataType())
-            columns.append(merged)
-            if total.merge in {Merge.LEAST, Merge.GREATEST}:
-                columns.append(lost if lost is not None else planner.null(total.attribute.dataType()))
-                columns.append(value if number == 0 else planner.null(total.attribute.dataType()))
-        columns += [known, lacking]
-        return planner.project([planner.alias(c, f"c{i}") for i, c in enumerate(columns)], source)
-
-    def _summand(self, total: Total, value: Expression) -> Expression:
-        """In a decimal type: integers have a negative each, and sums of sums their room."""
-        return value if _is_decimal(total.attribute.dataType()) else self.planner.cast_to(value, _WIDE)
-
-    def _lacking(self, before: Sequence[Expression]) -> Expression:
-        """A stored row whose totals do not tell: a sum that went beyond its type."""
-        planner = self.planner
-        checks = [
-            planner.both(
-                planner.is_null(before[i]), planner.less(planner.literal(0), before[total.counted_by])
-            )
-            for i, total in enumerate(self.totals)
-            if total.counted_by is not None
-        ]
-        lacks = planner.any_of(checks)
-        one, none = planner.literal_int(1), planner.literal_int(0)
-        return none if lacks is None else planner.either(lacks, one, none)
-
-    def _combined(self, union: Plan) -> Plan:
-        planner, functions = self.planner, self.planner.expressions.aggregate
-        columns = iter(output(union))
-        keys = [next(columns) for _ in self.keys]
-        named = [planner.alias(c, own.name(), own.exprId()) for c, own in zip(keys, self.keys, strict=True)]
-        values, doubts = [], []
-        for i, total in enumerate(self.totals):
-            column = next(columns)
-            match total.merge:
-                case Merge.ADD:
-                    value = functions.Sum(column)
-                case Merge.PARITY:
-                    value = functions.BitXorAgg(column)
-                case Merge.LEAST:
-                    value = functions.Min(column)
-                case Merge.GREATEST:
-                    value = functions.Max(column)
-            values.append(planner.alias(value.toAggregateExpression(), f"v{i}"))
-            if total.merge in {Merge.LEAST, Merge.GREATEST}:
-                extreme = functions.Min if total.merge is Merge.LEAST else functions.Max
-                doubts += [
-                    (i, planner.alias(extreme(next(columns)).toAggregateExpression(), f"{what}{i}"))
-                    for what in ("gone", "was")
-                ]
-        flags = [
-            planner.alias(functions.Max(next(columns)).toAggregateExpression(), name)
-            for name in ("known", "lacking")
-        ]
-        parts = [*named, *values, *(d for _, d in doubts), *flags]
-        grouped = planner.aggregate(planner.seq(keys), planner.seq(parts), union)
-        return self._judged(grouped, doubts)
-
-    def _judged(self, grouped: Plan, doubts: Sequence[tuple[int, Expression]]) -> Plan:
-        """Totals in their own types; `known`: the table holds the group; `doubtful`: totals alone do not tell."""
-        planner = self.planner
-        found = output(grouped)
-        k, n = len(self.keys), len(self.totals)
-        known, lacking = found[-2:]
-        values = [
-            planner.try_cast(v, t.attribute.dataType())
-            for v, t in zip(found[k : k + n], self.totals, strict=True)
-        ]
-        named = [
-            planner.alias(v, t.attribute.name(), t.attribute.exprId())
-            for v, t in zip(values, self.totals, strict=True)
-        ]
-        zero = planner.literal(0)
-        wrong = [planner.equal(lacking, planner.literal_int(1))]
-        for i, total in enumerate(self.totals):
-            if total.counted_by is not None:
-                counted = values[total.counted_by]
-                wrong.append(planner.both(planner.is_null(values[i]), planner.less(zero, counted)))
-            elif total.merge is Merge.ADD:
-                wrong += [planner.is_null(values[i]), planner.less(values[i], zero)]
-        ends = [d.toAttribute() for _, d in doubts]
-        for (i, _), gone, was in zip(doubts[::2], ends[::2], ends[1::2], strict=True):
-            least = self.totals[i].merge is Merge.LEAST
-            beyond = planner.less(was, gone) if least else planner.less(gone, was)
-            kept = planner.both(planner.negation(planner.is_null(was)), beyond)
-            wrong.append(planner.both(planner.negation(planner.is_null(gone)), planner.negation(kept)))
-        for i, limit in self.limits:
-            most = planner.cast_to(planner.literal(limit), str(values[i].dataType().catalogString()))
-            wrong.append(planner.less(most, planner.first_present(values[i], most)))
-        doubtful = planner.alias(planner.any_of(wrong), "doubtful")
-        return planner.project([*found[:k], *named, known, doubtful], grouped)
-
-    def continued(self, aggregate: Plan, groups: Plan) -> Plan:
-        """What the aggregate gives for groups whose totals are known: the same columns under the same ids."""
-        named = items(aggregate.aggregateExpressions())
-        replaced = self.planner.mapping(self.values.items())
-        return self.planner.project([e.transformUp(replaced) for e in named], groups)
 
 
 def running_totals(planner: Planner, aggregate: Plan) -> RunningTotals | None:
@@ -353,10 +187,10 @@ def _add_columns(planner: Planner, found: RunningTotals, aggregate: Plan, named:
 
 
 def _adds_exactly(data_type: Any) -> bool:
-    return _is_decimal(data_type) or str(data_type.typeName()) in _INTEGERS
+    return is_decimal(data_type) or str(data_type.typeName()) in _INTEGERS
 
 
-def _is_decimal(data_type: Any) -> bool:
+def is_decimal(data_type: Any) -> bool:
     return str(data_type.typeName()).startswith("decimal")
 
 

@@ -14,6 +14,7 @@ from spark_trickle.catalyst.build import Builder
 from spark_trickle.catalyst.definition import Definition
 from spark_trickle.catalyst.holder import Difference, Holder
 from spark_trickle.catalyst.identity import net
+from spark_trickle.catalyst.merge import Groups, Merger
 from spark_trickle.catalyst.plan import WEIGHT, Plan, Planner, output
 from spark_trickle.catalyst.time import CLOCK
 from spark_trickle.incremental.maintain import ByKey, ByWeight, Iterate, Recompute, TopRows, Totals
@@ -22,7 +23,6 @@ from spark_trickle.names import quote
 from spark_trickle.refresh.definitions import Prepared
 from spark_trickle.refresh.recursion import Derivation
 from spark_trickle.refresh.top_rows import Race
-from spark_trickle.refresh.totals import Groups
 from spark_trickle.storage.apply import PLACE
 from spark_trickle.storage.changes import changes_between
 from spark_trickle.storage.layout import Layout, sql_type
@@ -155,8 +155,8 @@ class Computation:
         change = self._builder.plan(node) if node is not None else None
         if change is None:
             return None
-        planner = self._planner
-        delta = self._holder.hold(planner.frame(running.of_change(change)))
+        planner, merger = self._planner, Merger(self._planner, running)
+        delta = self._holder.hold(planner.frame(merger.of_change(change)))
         if delta is None:
             return None
         places = {c.id: i for i, c in enumerate(self._definition.relation.columns)}
@@ -166,7 +166,7 @@ class Computation:
         if keys:
             kept = self._holder.semi_join(kept, [(i, columns[k]) for i, k in enumerate(keys)], delta)
         kept = self._holder.hold(planner.frame(kept)) or planner.empty(kept.output())
-        merged = self._holder.hold(planner.frame(running.merged(kept, keys, totals, delta)))
+        merged = self._holder.hold(planner.frame(merger.merged(kept, keys, totals, delta)))
         if merged is None:
             return None
         groups = Groups(planner, running, merged, hides=maintenance.hides or not keys)

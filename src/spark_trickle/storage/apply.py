@@ -21,6 +21,7 @@ from spark_trickle.catalyst import held
 from spark_trickle.catalyst.holder import Difference
 from spark_trickle.catalyst.identity import encode, needs_encoding
 from spark_trickle.catalyst.java import scala_seq
+from spark_trickle.catalyst.listing import one_of
 from spark_trickle.catalyst.plan import WEIGHT, Plan, Planner, items, kind_of, output
 from spark_trickle.errors import IntegrityError, RefreshError
 from spark_trickle.names import quote
@@ -195,7 +196,7 @@ def _places_at_hand(
     rows = tables.in_session(change.sparkSession).rows(snapshot)
     stored = planner.analyzed(rows.selectExpr(*layout.unpack(), *PLACE))
     columns = output(stored)[: len(types)]
-    listed = [held.one_of(planner, column, values, i) for i, column in enumerate(columns)]
+    listed = [one_of(planner, column, values, i) for i, column in enumerate(columns)]
     conditions = [condition for condition in listed if condition is not None]
     if not conditions:
         return None

@@ -1,0 +1,69 @@
+"""Few key values as a condition: a list of them, and the ranges they lie in, by which files are skipped.
+
+Unlike a join, a list needs no job, and Spark hands it to the files. Parquet keeps the least and the greatest value
+of every piece of a file, so the ranges tell which pieces cannot hold any of the keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from spark_trickle.catalyst import held
+from spark_trickle.catalyst.plan import Expression, Plan, Planner, kind_of, output
+
+_MOST_VALUES = 10_000
+_MOST_RANGES = 32
+_WHOLE = frozenset({"IntegerType", "LongType", "DateType"})
+_LISTED = frozenset(
+    {"ByteType", "ShortType", "IntegerType", "LongType", "DateType", "TimestampType", "TimestampNTZType"}
+    | {"BooleanType", "DecimalType"}
+)
+"""Types in which a value is found in a list exactly where SQL calls it equal; text is another, if not collated."""
+
+
+def one_of(planner: Planner, value: Expression, keys: Plan, place: int) -> Expression | None:
+    """The value is one of those in a column of held rows, NULL among them; None where a list cannot tell."""
+    data_type = value.dataType()
+    if not 0 < held.count(keys) <= _MOST_VALUES or not _is_listed(data_type):
+        return None
+    jvm = planner.jvm
+    places = jvm.org.apache.spark.api.python.PythonUtils.toSeq(
+        jvm.java.util.Collections.nCopies(held.count(keys), place)
+    )
+    accessor = jvm.org.apache.spark.sql.catalyst.InternalRow.getAccessor(data_type, True)
+    values = keys.data().zip(places).map(accessor.tupled()).toSet()
+    listed = planner.expressions.InSet(value, values)
+    if values.contains(None):
+        return planner.any_of([listed, planner.is_null(value)])
+    # The list comes first: it is false for almost every row, and the ranges are then not looked at.
+    return planner.all_of([listed, *_within(planner, value, keys, place)])
+
+
+def _is_listed(data_type: Any) -> bool:
+    kind = kind_of(data_type)
+    return kind in _LISTED or (kind == "StringType" and bool(data_type.isUTF8BinaryCollation()))
+
+
+def _within(planner: Planner, value: Expression, keys: Plan, place: int) -> list[Expression]:
+    """The value lies in one of the ranges of the keys, for types that are whole numbers; nothing for others."""
+    data_type = value.dataType()
+    kind, key = kind_of(data_type), output(keys)[place]
+    if kind not in _WHOLE:
+        return []
+    number = planner.alias(planner.expressions.UnixDate(key) if kind == "DateType" else key, "n")
+    found = [row[0] for row in planner.frame(planner.project([number], keys)).collect()]
+    bounds = [[planner.number(end, data_type) for end in ends] for ends in ranges(found, _MOST_RANGES)]
+    between = [
+        planner.both(planner.at_most(low, value), planner.at_most(value, high)) for low, high in bounds
+    ]
+    return [planner.any_of(between)]
+
+
+def ranges(values: Sequence[int], most: int) -> list[tuple[int, int]]:
+    """At most so many ranges that cover all values, with the widest gaps left out."""
+    ordered = sorted(set(values))
+    gaps = sorted(range(1, len(ordered)), key=lambda i: ordered[i] - ordered[i - 1], reverse=True)
+    starts = [0, *sorted(gaps[: most - 1])]
+    ends = [*(start - 1 for start in starts[1:]), len(ordered) - 1]
+    return [(ordered[low], ordered[high]) for low, high in zip(starts, ends, strict=True)] if ordered else []
