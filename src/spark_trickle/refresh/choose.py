@@ -23,15 +23,15 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class SourceChange:
-    """How much of a source may have changed, by the size of the files that differ."""
+    """How much of a source may have changed."""
 
     name: str
-    changed_bytes: int
-    total_bytes: int
+    share: float
+    size_in_bytes: int
 
     @property
-    def share(self) -> float:
-        return self.changed_bytes / self.total_bytes if self.total_bytes else 0.0
+    def changed_bytes(self) -> float:
+        return self.share * self.size_in_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,5 +69,5 @@ def choose_action(facts: Facts) -> Decision:
         largest = max(facts.changed, key=lambda c: c.share)
         heavy = sum(c.changed_bytes for c in facts.changed) >= facts.full_refresh_min_bytes
         if heavy and largest.share > facts.full_refresh_threshold:
-            return Decision(Action.FULL, f"{largest.share:.0%} of `{largest.name}` changed, by size of files")
+            return Decision(Action.FULL, f"{largest.share:.0%} of `{largest.name}` changed")
     return Decision(Action.DIFFERENTIAL, what)

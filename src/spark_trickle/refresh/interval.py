@@ -14,7 +14,7 @@ from spark_trickle.refresh.choose import Facts, SourceChange
 from spark_trickle.refresh.pins import Pins
 from spark_trickle.refresh.runtime import Runtime
 from spark_trickle.refresh.vector import choose_inputs
-from spark_trickle.storage.changes import changed_bytes
+from spark_trickle.storage.changes import changed_share
 from spark_trickle.storage.commits import commits_after
 from spark_trickle.storage.tables import Snapshot, VersionUnavailable
 
@@ -79,7 +79,7 @@ def facts_of(
     )
     changed = tuple(
         SourceChange(
-            shown(n), changed_bytes(interval.old_snapshots[n], interval.new_snapshots[n]), _size(interval, n)
+            shown(n), changed_share(interval.old_snapshots[n], interval.new_snapshots[n]), _size(interval, n)
         )
         for n in interval.changed
         if n in interval.new_snapshots

@@ -6,7 +6,7 @@ rewritten files, compaction and rows that came and went between the versions can
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -19,6 +19,7 @@ from spark_trickle.names import quote
 from spark_trickle.storage.tables import DeltaTables, Snapshot
 
 _ONE_TASK_BYTES = 4 * 2**20
+_ONE_TASK_ROWS = 50_000
 _FEED = "delta.enableChangeDataFeed"
 
 
@@ -32,8 +33,32 @@ def changes_between(
     change = feed if feed is not None else _from_files(tables, old, new, columns)
     if change is None:
         return None
-    # What one task reads is netted without an exchange.
-    return net(change.coalesce(1) if changed_bytes(old, new) <= _ONE_TASK_BYTES else change)
+    return net(change.coalesce(1) if _is_small(old, new, feed is not None) else change)
+
+
+def _is_small(old: Snapshot, new: Snapshot, feed: bool) -> bool:
+    """One task reads it: then it is netted without an exchange."""
+    rows = changed_rows(old, new) if feed else None
+    return changed_bytes(old, new) <= _ONE_TASK_BYTES if rows is None else rows <= _ONE_TASK_ROWS
+
+
+def changed_rows(old: Snapshot, new: Snapshot) -> int | None:
+    """How many rows may have changed, by the files' own counts; None where a file has none.
+
+    Of a file with another deletion vector only the rows that it hides, or hid, have changed.
+    """
+    removed, added = (
+        _by_path(one, one.by_content.keys() - other.by_content.keys())
+        for one, other in ((old, new), (new, old))
+    )
+    if None in removed.values() or None in added.values():
+        return None
+    rows = [abs((added.get(path) or 0) - (removed.get(path) or 0)) for path in removed.keys() | added.keys()]
+    return sum(rows)
+
+
+def _by_path(snapshot: Snapshot, keys: Set[tuple[str, str]]) -> dict[str, int | None]:
+    return {path: snapshot.rows_of_file[path, vector] for path, vector in keys}
 
 
 def changed_bytes(old: Snapshot, new: Snapshot) -> int:
@@ -42,6 +67,14 @@ def changed_bytes(old: Snapshot, new: Snapshot) -> int:
     removed = sum(int(before[key].size()) for key in before.keys() - after.keys())
     added = sum(int(after[key].size()) for key in after.keys() - before.keys())
     return max(removed, added)
+
+
+def changed_share(old: Snapshot, new: Snapshot) -> float:
+    """Which part of the larger version may have changed: by rows, or by bytes where files do not count rows."""
+    rows, total = changed_rows(old, new), max(old.row_count, new.row_count)
+    if rows is None:
+        rows, total = changed_bytes(old, new), max(old.size_in_bytes, new.size_in_bytes)
+    return min(1.0, rows / total) if total else 0.0
 
 
 def _from_feed(tables: DeltaTables, old: Snapshot, new: Snapshot, columns: Sequence[str]) -> DataFrame | None:

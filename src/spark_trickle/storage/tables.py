@@ -56,10 +56,15 @@ class Snapshot:
         return sum(int(file.size()) for file in self.by_content.values())
 
     @cached_property
+    def rows_of_file(self) -> dict[tuple[str, str], int | None]:
+        """Rows by the files' own counts; None for a file without statistics."""
+        counts = {key: file.numLogicalRecords() for key, file in self.by_content.items()}
+        return {key: int(count.get()) if count.isDefined() else None for key, count in counts.items()}
+
+    @cached_property
     def row_count(self) -> int:
         """Rows by the files' own counts; a file without statistics counts as empty."""
-        counts = (file.numLogicalRecords() for file in self.by_content.values())
-        return sum(int(count.get()) for count in counts if count.isDefined())
+        return sum(count or 0 for count in self.rows_of_file.values())
 
 
 class VersionUnavailable(Exception):  # noqa: N818 - a fact to act on, translated where it matters
