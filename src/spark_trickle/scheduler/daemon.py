@@ -187,7 +187,7 @@ class Daemon:
             for job in sorted(self.waiting.values(), key=lambda job: job.deadline):
                 if len(self.running) >= self._runtime.settings.max_concurrent_refreshes:
                     return
-                if job.after & self._at_work():
+                if any(map(job.waits_for, (*self.waiting.values(), *self.running.values()))):
                     continue
                 del self.waiting[job.name]
                 self.running[job.name] = job

@@ -63,6 +63,10 @@ class Job:
     def tables(self) -> tuple[str, ...]:
         return self.together or (self.name,)
 
+    def waits_for(self, other: Job) -> bool:
+        """The other comes first. One for a later instant does not: what this job reads has reached its own."""
+        return other.at <= self.at and not self.after.isdisjoint(other.tables)
+
 
 def due(
     tables: Sequence[TableState], now: datetime, retry: Retry, units: Sequence[tuple[str, ...]] = ()
@@ -84,7 +88,50 @@ def due(
             wishes = _shared(unit, wishes)
         if not units:
             break
-    return sorted(_linked(wishes, state, units), key=lambda job: job.deadline)
+    found = [*_linked(wishes, state, units), *_overtaken(tables, state, now, retry, units)]
+    return sorted(found, key=lambda job: job.deadline)
+
+
+def _overtaken(
+    tables: Sequence[TableState],
+    state: Mapping[str, TableState],
+    now: datetime,
+    retry: Retry,
+    units: Sequence[tuple[str, ...]],
+) -> Iterator[Job]:
+    """Tables that are long overdue while what they read is at work again: for the instant all of that has reached.
+
+    With more work than workers something below a table is always at work, and it would never have its turn.
+    """
+    late = {t.name: job for t in tables if t.reads and (job := _overdue_job(t, now)) is not None}
+    if not late:
+        return
+    idle = [replace(t, busy=False) for t in tables]
+    waiting_anyway = _blocked(idle, now, retry, units)
+    at_work = _blocked(tables, now, retry, units)
+    together = {name for unit in units for name in unit}
+    for name, job in late.items():
+        table = state[name]
+        if table.busy or name not in at_work or name in waiting_anyway or name in together:
+            continue
+        reached = [state[source].reached for source in table.reads]
+        common = min((at for at in reached if at is not None), default=None)
+        if common is not None and None not in reached and _behind(table, common - _grace(table)):
+            yield replace(job, at=min(job.at, common))
+
+
+def _overdue_job(table: TableState, now: datetime) -> Job | None:
+    """What the schedule of a table asks for, if it should have been done long ago."""
+    job = _own_job(table, now) if table.active else None
+    if job is None or table.reached is None:
+        return None
+    since = table.reached if isinstance(table.schedule, OnChange) else job.deadline
+    return job if now - since > _grace(table) else None
+
+
+def _grace(table: TableState) -> timedelta:
+    """How much later than it should a table may be, and how much a refresh out of turn must gain."""
+    return timedelta(seconds=table.schedule.seconds if isinstance(table.schedule, Every) else _PROMPTLY)
 
 
 def _passed_on(
