@@ -21,7 +21,7 @@ STATUS = (
 )  # fmt: skip
 HISTORY = (
     "id", "name", "status", "action", "reason", "rows_changed", "rows_inserted", "rows_deleted", "version",
-    "started_at", "seconds", "error", "frontier",
+    "started_at", "seconds", "predicted_seconds", "error", "frontier",
 )  # fmt: skip
 _DEFINED_BY = {"sql": "SQL", "dataframe": "DataFrame of one process"}
 DIAMONDS = ("group", "members", "ends", "sources", "consistency")
@@ -66,6 +66,7 @@ def history_frame(refreshes: list[Refresh], names: dict[str, str]) -> pd.DataFra
             r.version,
             r.started_at,
             _seconds(r.started_at, r.finished_at),
+            r.predicted_seconds,
             r.error,
             r.frontier.to_json() if r.frontier else None,
         )

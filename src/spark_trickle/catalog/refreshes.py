@@ -68,6 +68,15 @@ class Refreshes:
         )
         return next(iter(completed), None)
 
+    def measured(self, stream_table_id: str, limit: int) -> list[Refresh]:
+        """Those that have changed the table, newest first: what they took is what the next one may take."""
+        return self._newest(
+            REFRESHES.c.stream_table_id == stream_table_id,
+            REFRESHES.c.status == "COMPLETED",
+            REFRESHES.c.action.in_(("DIFFERENTIAL", "FULL", "REINITIALIZE")),
+            limit=limit,
+        )
+
     def _newest(self, *conditions: ColumnElement[bool], limit: int | None = None) -> list[Refresh]:
         query = select(REFRESHES).where(*conditions).order_by(REFRESHES.c.id.desc()).limit(limit)
         return [Refresh(**row._asdict()) for row in self._connection.execute(query)]

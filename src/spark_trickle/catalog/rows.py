@@ -110,6 +110,8 @@ class Refresh:
     owner: str
     iterations: int = 0
     """How often the queries of a cycle were evaluated until nothing was new."""
+    predicted_seconds: float | None = None
+    """What computing and writing were expected to take, by the refreshes before."""
 
     def __post_init__(self) -> None:
         _check_filled(self, "stream_table_id")

@@ -6,6 +6,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Float,
     ForeignKey,
     Index,
     Integer,
@@ -21,7 +22,7 @@ from spark_trickle.catalog.columns import FrontierText, JsonMapping, JsonPairs, 
 VERSION_TABLE = "trickle_schema_version"
 """Alembic's own table. Our names start with `trickle_` because a PostgreSQL database may be shared."""
 
-REVISION = "0003"
+REVISION = "0004"
 """The last step in `migrations/versions/`; a test compares the two."""
 
 METADATA = MetaData(
@@ -110,6 +111,7 @@ REFRESHES = Table(
     Column("error_code", Text, nullable=False),
     Column("owner", Text, nullable=False),
     Column("iterations", BigInteger, nullable=False, server_default="0"),
+    Column("predicted_seconds", Float),
     Index(None, "stream_table_id", "id"),
     # Numbers of removed refreshes are not given out again.
     sqlite_autoincrement=True,

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from spark_trickle.catalog import StreamTable
+from spark_trickle.refresh.cost import GIVEN_UP
 from spark_trickle.refresh.definitions import Prepared
 from spark_trickle.refresh.interval import Interval
 from spark_trickle.refresh.runtime import Runtime
@@ -25,6 +26,10 @@ class Steps:
     @property
     def elapsed(self) -> float:
         return time.monotonic() - self._start
+
+    def give_up(self) -> None:
+        """What was computed so far was in vain."""
+        self.seconds[GIVEN_UP] = self.seconds.pop("compute", 0.0)
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+
+from spark_trickle.refresh.cost import Prediction
 
 
 class Action(StrEnum):
@@ -19,6 +21,10 @@ class Action(StrEnum):
 class Decision:
     action: Action
     reason: str
+    predicted: float | None = None
+    """Seconds of computing and writing, by the refreshes before."""
+    limit: float | None = None
+    """Seconds after which a differential refresh is given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,9 @@ class Facts:
     """The query asks for the time, and it is later than at the last refresh."""
     full_refresh_threshold: float = 0.5
     full_refresh_min_bytes: int = 0
+    source_bytes: int = 0
+    """The size of all sources."""
+    prediction: Prediction = field(default_factory=Prediction)
 
 
 def choose_action(facts: Facts) -> Decision:
@@ -59,15 +68,21 @@ def choose_action(facts: Facts) -> Decision:
         return Decision(Action.REINITIALIZE, facts.rebuild_reason)
     if not facts.changed and not facts.time_passed:
         return Decision(Action.NO_DATA, "no source has changed")
+    expected = facts.prediction
     names = ", ".join(f"`{c.name}`" for c in facts.changed)
     what = f"{names} changed" if names else "time has passed"
     if facts.refresh_mode == "FULL":
-        return Decision(Action.FULL, f"refresh_mode is FULL; {what}")
+        return Decision(Action.FULL, f"refresh_mode is FULL; {what}", expected.full)
     if facts.recomputed_reason:
-        return Decision(Action.FULL, f"{what} and {facts.recomputed_reason}")
+        return Decision(Action.FULL, f"{what} and {facts.recomputed_reason}", expected.full)
     if facts.refresh_mode == "AUTO" and facts.changed:
         largest = max(facts.changed, key=lambda c: c.share)
         heavy = sum(c.changed_bytes for c in facts.changed) >= facts.full_refresh_min_bytes
         if heavy and largest.share > facts.full_refresh_threshold:
-            return Decision(Action.FULL, f"{largest.share:.0%} of `{largest.name}` changed")
-    return Decision(Action.DIFFERENTIAL, what)
+            return Decision(Action.FULL, f"{largest.share:.0%} of `{largest.name}` changed", expected.full)
+        if facts.source_bytes >= facts.full_refresh_min_bytes:
+            if expected.prefers_full:
+                times = f"about {expected.differential:.1f} s instead of {expected.full:.1f} s for all"
+                return Decision(Action.FULL, f"{what}, which would take {times}", expected.full)
+            return Decision(Action.DIFFERENTIAL, what, expected.differential, expected.limit)
+    return Decision(Action.DIFFERENTIAL, what, expected.differential)

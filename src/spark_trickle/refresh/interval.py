@@ -11,10 +11,11 @@ from spark_trickle.errors import RefreshError
 from spark_trickle.frontier import Frontier
 from spark_trickle.names import shown
 from spark_trickle.refresh.choose import Facts, SourceChange
+from spark_trickle.refresh.cost import GIVEN_UP, WINDOW, Past, Prediction, predict
 from spark_trickle.refresh.pins import Pins
 from spark_trickle.refresh.runtime import Runtime
 from spark_trickle.refresh.vector import choose_inputs
-from spark_trickle.storage.changes import changed_share
+from spark_trickle.storage.changes import changed_rows, changed_share
 from spark_trickle.storage.commits import commits_after
 from spark_trickle.storage.tables import Snapshot, VersionUnavailable
 
@@ -93,6 +94,39 @@ def facts_of(
         time_passed=interval.old is not None and interval.old.data_timestamp != interval.new.data_timestamp,
         full_refresh_threshold=runtime.settings.full_refresh_threshold,
         full_refresh_min_bytes=runtime.settings.full_refresh_min_bytes,
+        source_bytes=_source_bytes(definition, interval, runtime) if changed else 0,
+        prediction=predict(_past(table, runtime), _changed_rows(interval)) if changed else Prediction(),
+    )
+
+
+def _past(table: StreamTable, runtime: Runtime) -> list[Past]:
+    """What the table's refreshes took, newest first; one that was given up counts as differential, too."""
+    with runtime.catalog.begin(write=False) as catalog:
+        rows = catalog.refreshes.measured(table.id, WINDOW)
+    past = []
+    for row in rows:
+        spent = row.durations.get("compute", 0.0) + row.durations.get("write", 0.0)
+        past.append(Past(row.action != "DIFFERENTIAL", spent, row.rows_changed))
+        if GIVEN_UP in row.durations:
+            past.append(Past(False, row.durations[GIVEN_UP], row.rows_changed))
+    return past
+
+
+def _changed_rows(interval: Interval) -> int | None:
+    counts = [changed_rows(interval.old_snapshots[n], after) for n, after in interval.new_snapshots.items()]
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
+def _source_bytes(definition: Definition, interval: Interval, runtime: Runtime) -> int:
+    """Sources that have not changed are not looked at where the others are large enough already."""
+    known = sum(snapshot.size_in_bytes for snapshot in interval.new_snapshots.values())
+    if known >= runtime.settings.full_refresh_min_bytes:
+        return known
+    rest = [n for n in interval.new.inputs if n not in interval.new_snapshots]
+    places = {n: definition.sources[n].location for n in rest}
+    return known + sum(
+        runtime.tables.snapshot(place, interval.new.inputs[n]).size_in_bytes for n, place in places.items()
     )
 
 

@@ -75,6 +75,7 @@ def remember(
             frontier=interval.new,
             durations=dict(attempt.steps.seconds),
             iterations=iterations,
+            predicted_seconds=decision.predicted,
         )
     return RefreshResult(
         shown(table.name),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
@@ -13,6 +15,7 @@ from spark_trickle.refresh.attempt import Attempt
 from spark_trickle.refresh.choose import Action, Decision
 from spark_trickle.refresh.compute import Computation, Moment, layout_of
 from spark_trickle.refresh.described import properties_of
+from spark_trickle.refresh.guard import TookTooLong, time_limit
 from spark_trickle.refresh.recursion import NotConverged
 from spark_trickle.storage.apply import Written, add_change, overwrite
 from spark_trickle.storage.commits import Stamp
@@ -34,6 +37,11 @@ def carry_out(attempt: Attempt, decision: Decision) -> tuple[Decision, Written |
             decision = Decision(Action.REINITIALIZE, error.message)
         except NotConverged as error:
             decision = Decision(Action.FULL, f"{error}; {decision.reason}")
+        except TookTooLong as error:
+            attempt.steps.give_up()
+            decision = Decision(
+                Action.FULL, f"{decision.reason}, but {error} and was given up", decision.predicted
+            )
         except (PySparkException, Py4JError) as error:
             decision = _safer(attempt.table, decision, error)
         refuse_silent_full(attempt.table, decision)
@@ -62,7 +70,7 @@ def _write_differentially(attempt: Attempt, decision: Decision) -> tuple[Decisio
         why = (
             f"{decision.reason}; {condition_of(error)} on rows that may never have met, so without such pairs"
         )
-    decision = Decision(Action.DIFFERENTIAL, why)
+    decision = replace(decision, reason=why)
     return decision, _write_change(attempt, decision, careful=True)
 
 
@@ -85,7 +93,7 @@ def _write_change(attempt: Attempt, decision: Decision, *, careful: bool = False
     stored = runtime.tables.latest_snapshot(table.location)
     old, new = _ends(attempt)
     with Computation(prepared, runtime.tables, old, new, runtime.settings.local_change_rows) as computation:
-        with steps.step("compute"):
+        with steps.step("compute"), time_limit(runtime.spark, decision.limit):
             full = decision.action is Action.FULL
             change = computation.difference(stored) if full else computation.change(stored, careful=careful)
             steps.changed_rows = computation.changed_rows

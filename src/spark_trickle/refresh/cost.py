@@ -1,0 +1,75 @@
+"""What the next refresh will take, from what the last ones of the same table took. Pure.
+
+Only the last refreshes count. A table that was recomputed ever since is therefore tried differentially again after
+a while, and a measurement that was bad luck is forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+WINDOW = 20
+"""So many of a table's last refreshes are looked at."""
+GIVEN_UP = "given up"
+"""The step of a refresh under which the time of a differential attempt is recorded that was given up."""
+_MARGIN = 1.2
+"""Another action than last time must be better by this factor."""
+_PATIENCE = 2.0
+_SHORTEST_LIMIT = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A refresh that is over: the seconds it computed and wrote for a change of so many rows."""
+
+    full: bool
+    seconds: float
+    changed_rows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """Seconds that each way would take, where the past tells."""
+
+    differential: float | None = None
+    full: float | None = None
+    last_was_full: bool = False
+
+    @property
+    def prefers_full(self) -> bool:
+        if self.differential is None or self.full is None:
+            return False
+        return self.differential > self.full * (1 / _MARGIN if self.last_was_full else _MARGIN)
+
+    @property
+    def limit(self) -> float | None:
+        """After so many seconds a differential refresh is given up for a full one; None when it never is."""
+        return None if self.full is None else max(_SHORTEST_LIMIT, _PATIENCE * self.full)
+
+
+def predict(past: Sequence[Past], changed_rows: int | None) -> Prediction:
+    """`past` has the newest first; `changed_rows` is None where nobody knows them without reading."""
+    known = past[:WINDOW]
+    full = [p.seconds for p in known if p.full]
+    points = sorted((p.changed_rows, p.seconds) for p in known if not p.full)
+    return Prediction(
+        _at(points, changed_rows) if points and changed_rows is not None else None,
+        median(full) if full else None,
+        last_was_full=bool(known) and known[0].full,
+    )
+
+
+def _at(points: Sequence[tuple[int, float]], rows: int) -> float:
+    """On the line between the nearest measurements; beyond the largest, in proportion."""
+    below = [p for p in points if p[0] <= rows]
+    above = [p for p in points if p[0] > rows]
+    if not below:
+        return min(above)[1]
+    most = below[-1][0]
+    low = median(seconds for count, seconds in below if count == most)
+    if not above:
+        return low * max(1.0, rows / most) if most else low
+    least, high = above[0]
+    return low + (high - low) * (rows - most) / (least - most)

@@ -1,0 +1,78 @@
+"""What a refresh is expected to take follows from those before it, and an action is changed for a clear gain only."""
+
+from __future__ import annotations
+
+import pytest
+
+from spark_trickle.refresh.choose import Action, Facts, SourceChange, choose_action
+from spark_trickle.refresh.cost import WINDOW, Past, Prediction, predict
+
+
+def change(rows: int, seconds: float) -> Past:
+    return Past(False, seconds, rows)
+
+
+def whole(seconds: float) -> Past:
+    return Past(True, seconds)
+
+
+@pytest.mark.parametrize(
+    ("past", "rows", "expected"),
+    [
+        ([], 10, None),
+        ([whole(5)], 10, None),
+        ([change(100, 2.0)], None, None),
+        ([change(100, 2.0)], 10, 2.0),
+        ([change(100, 2.0)], 100, 2.0),
+        ([change(100, 2.0)], 1000, 20.0),
+        ([change(0, 0.5)], 1000, 0.5),
+        ([change(100, 2.0), change(300, 4.0)], 200, 3.0),
+        ([change(100, 9.0), change(100, 2.0), change(100, 2.0)], 100, 2.0),
+        ([*[whole(1)] * WINDOW, change(100, 2.0)], 100, None),
+    ],
+)
+def test_the_seconds_of_a_change(past: list[Past], rows: int | None, expected: float | None) -> None:
+    assert predict(past, rows).differential == expected
+
+
+def test_the_seconds_of_a_recomputation_are_the_middle_ones() -> None:
+    assert predict([whole(9), change(1, 1), whole(2), whole(3)], 1).full == 3
+    assert predict([whole(9), change(1, 1)], 1).last_was_full
+    assert not predict([change(1, 1), whole(9)], 1).last_was_full
+
+
+@pytest.mark.parametrize(
+    ("differential", "full", "last_was_full", "expected"),
+    [
+        (1.1, 1.0, False, False),
+        (1.3, 1.0, False, True),
+        (0.9, 1.0, True, True),
+        (0.8, 1.0, True, False),
+        (None, 1.0, True, False),
+        (9.0, None, False, False),
+    ],
+)
+def test_what_was_done_last_is_done_again_unless_the_other_is_clearly_better(
+    differential: float | None, full: float | None, last_was_full: bool, expected: bool
+) -> None:
+    assert Prediction(differential, full, last_was_full).prefers_full is expected
+
+
+def test_a_change_is_given_up_only_where_recomputing_is_known_to_be_shorter() -> None:
+    assert Prediction(1.0, None).limit is None
+    assert Prediction(1.0, 0.5).limit == 10
+    assert Prediction(None, 60.0).limit == 120
+
+
+def test_cost_decides_in_mode_auto_and_for_large_sources_only() -> None:
+    dear = Prediction(9.0, 3.0)
+    facts = Facts("AUTO", (SourceChange("t", 0.01, 10**9),), source_bytes=10**9, prediction=dear)
+    decision = choose_action(facts)
+    assert (decision.action, decision.predicted) == (Action.FULL, 3.0)
+    assert decision.reason == "`t` changed, which would take about 9.0 s instead of 3.0 s for all"
+    small = Facts("AUTO", facts.changed, full_refresh_min_bytes=10**10, source_bytes=10**9, prediction=dear)
+    assert (choose_action(small).action, choose_action(small).limit) == (Action.DIFFERENTIAL, None)
+    asked = Facts("DIFFERENTIAL", facts.changed, source_bytes=10**9, prediction=dear)
+    assert (choose_action(asked).action, choose_action(asked).limit) == (Action.DIFFERENTIAL, None)
+    cheap = Facts("AUTO", facts.changed, source_bytes=10**9, prediction=Prediction(1.0, 30.0))
+    assert (choose_action(cheap).action, choose_action(cheap).limit) == (Action.DIFFERENTIAL, 60.0)

@@ -1,0 +1,57 @@
+"""A differential refresh that takes too long is given up, and recomputing takes its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from spark_trickle import Action, Trickle
+from spark_trickle.refresh import write
+from spark_trickle.refresh.guard import TookTooLong, time_limit
+from tests.spark.oracle import Checked
+
+QUERY = "SELECT k, SUM(v) AS s FROM t GROUP BY k"
+
+
+def test_jobs_are_cancelled_when_the_time_is_over(trickle: Trickle) -> None:
+    endless = trickle.spark.range(10**13).selectExpr("sum(id % 7)")
+    with pytest.raises(TookTooLong, match="it was not done"), time_limit(trickle.spark, 0.5):
+        endless.collect()
+    assert trickle.spark.range(5).count() == 5
+
+
+def test_within_the_time_nothing_happens_and_other_errors_stay_what_they_are(trickle: Trickle) -> None:
+    with time_limit(trickle.spark, 300):
+        assert trickle.spark.range(5).count() == 5
+    with pytest.raises(ZeroDivisionError), time_limit(trickle.spark, 300):
+        raise ZeroDivisionError
+
+
+def test_a_refresh_that_was_given_up_is_full_and_says_so(
+    trickle: Trickle, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trickle.sql("CREATE TABLE t (k INT, v INT) USING delta")
+    trickle.sql("INSERT INTO t VALUES (1, 1), (2, 2)")
+    trickle.create_stream_table("st", QUERY)
+    checked = Checked(trickle, "st", QUERY)
+    checked.created()
+
+    @contextmanager
+    def at_once(_spark: Any, _seconds: float | None) -> Iterator[None]:
+        yield
+        raise TookTooLong("it was not done after 0.0 s")
+
+    trickle.sql("INSERT INTO t VALUES (1, 5)")
+    with monkeypatch.context() as patched:
+        patched.setattr(write, "time_limit", at_once)
+        result = checked.refresh(Action.FULL)
+    assert result.reason == "`t` changed, but it was not done after 0.0 s and was given up"
+    assert {"given up", "compute", "write"} <= set(result.durations)
+    trickle.sql("INSERT INTO t VALUES (2, 5)")
+    checked.refresh(Action.DIFFERENTIAL)
+    history = trickle.refresh_history("st").to_dict("records")
+    predicted = next(row["predicted_seconds"] for row in history if row["action"] == "DIFFERENTIAL")
+    assert predicted == pytest.approx(result.durations["given up"])
