@@ -7,18 +7,26 @@ from __future__ import annotations
 
 import argparse
 import json
-import tempfile
 import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from benchmarks.common import place
+
 from spark_trickle import Trickle
 from spark_trickle.scheduler.daemon import Daemon
 from spark_trickle.scheduler.events import Event
-from spark_trickle.storage.embedded import start_session
 
 COPY = "SELECT id, k, v FROM {source}"
+FIFTY = {
+    **{f"copy_{i}": f"SELECT id, k, v FROM base WHERE id % 10 <> {i}" for i in range(10)},
+    **{f"sum_{i}": f"SELECT k, SUM(v) AS s, COUNT(*) AS n FROM copy_{i} GROUP BY k" for i in range(10)},
+    **{f"most_{i}": f"SELECT k, MAX(v) AS m FROM copy_{i} GROUP BY k" for i in range(10)},
+    **{f"both_{i}": f"SELECT s.k, s.s, m.m FROM sum_{i} s JOIN most_{i} m ON s.k = m.k" for i in range(10)},
+    **{f"large_{i}": f"SELECT k, s FROM both_{i} WHERE s > m" for i in range(10)},
+}
+"""Ten diamonds over one table, each with a reader."""
 GRAPHS: Mapping[str, Mapping[str, str]] = {
     "chain of 10": {f"chain_{i}": COPY.format(source=f"chain_{i - 1}" if i else "base") for i in range(10)},
     "fan-out of 20": {
@@ -29,20 +37,16 @@ GRAPHS: Mapping[str, Mapping[str, str]] = {
         "counts": "SELECT k, COUNT(*) AS n FROM base GROUP BY k",
         "averages": "SELECT s.k, s.s / c.n AS a FROM sums s JOIN counts c ON s.k = c.k",
     },
+    "graph of 50": FIFTY,
 }
 
 
 def measure(graph: Mapping[str, str], rounds: int, workers: int) -> list[dict[str, float]]:
-    with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder)
-        spark = start_session(home)
-        with Trickle(spark, home=home, settings={"max_concurrent_refreshes": workers}) as trickle:
-            trickle.sql("CREATE TABLE base AS SELECT id, id % 100 AS k, id % 7 AS v FROM range(10000)")
-            for name, query in graph.items():
-                trickle.create_stream_table(name, query, "6s")
-            found = [_round(trickle, number) for number in range(rounds)]
-        spark.stop()
-    return found
+    with place({"max_concurrent_refreshes": workers}) as trickle:
+        trickle.sql("CREATE TABLE base AS SELECT id, id % 100 AS k, id % 7 AS v FROM range(10000)")
+        for name, query in graph.items():
+            trickle.create_stream_table(name, query, "6s")
+        return [_round(trickle, number) for number in range(rounds)]
 
 
 def _round(trickle: Trickle, number: int) -> dict[str, float]:

@@ -18,18 +18,16 @@ import random
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from benchmarks.common import FEED, create_pair, measured, place
 from tests.spark.tpch_queries import TABLES, queries
 
-from spark_trickle import RefreshResult, Trickle
-from spark_trickle.storage.embedded import start_session
+from spark_trickle import Trickle
 
 FILES = {"lineitem": 16, "orders": 8, "partsupp": 4}
-PROPERTIES = "'delta.enableChangeDataFeed' = 'true', 'delta.enableDeletionVectors' = 'true'"
 RECENT_KEYS, RECENT_SHARE = 0.05, 0.8
 """The recent stream: this share of the changes lies among the newest of the keys."""
 
@@ -80,7 +78,7 @@ def load(trickle: Trickle, folder: Path, scale: float) -> None:
     generator = Path(sys.executable).parent / "tpchgen-cli"
     subprocess.run([generator, "parquet", "-q", "-s", str(scale), "-o", folder], check=True)
     for table, schema in TABLES.items():
-        trickle.sql(f"CREATE TABLE {table} ({schema}) USING delta TBLPROPERTIES ({PROPERTIES})")
+        trickle.sql(f"CREATE TABLE {table} ({schema}) USING delta {FEED}")
         rows = trickle.spark.read.parquet(str(folder / f"{table}.parquet"))
         files = max(1, int(FILES.get(table, 1) * max(1.0, scale)))
         key = rows.columns[0]
@@ -124,21 +122,15 @@ def _keys(trickle: Trickle, name: str, keys: Sequence[int]) -> None:
     trickle.spark.createDataFrame([(k,) for k in keys], "key BIGINT").createOrReplaceTempView(name)
 
 
-def refreshed(trickle: Trickle, name: str) -> tuple[RefreshResult, float, int]:
-    scheduler = trickle.spark.sparkContext._jsc.sc().dagScheduler()
-    before, started = int(scheduler.nextJobId()), time.monotonic()
-    result = trickle.refresh_stream_table(name)
-    return result, time.monotonic() - started, int(scheduler.nextJobId()) - before
-
-
 def measure(trickle: Trickle, number: int, stream: str) -> Measured:
-    result, auto, jobs = refreshed(trickle, f"q{number}")
-    _, full, _ = refreshed(trickle, f"q{number}_full")
-    right = trickle.verify(f"q{number}").equal
-    found = Measured(number, stream, result.action.value, auto, full, jobs, right, dict(result.durations))
+    pair = measured(trickle, f"q{number}")
+    result, auto, full, jobs = pair.change.result, pair.change.seconds, pair.full.seconds, pair.change.jobs
+    found = Measured(
+        number, stream, result.action.value, auto, full, jobs, pair.right, dict(result.durations)
+    )
     print(
         f"{stream:<8} q{number:<3} {found.action:<13} {auto:7.2f} s, full {full:7.2f} s, {found.ratio:6.2f} ×, "
-        f"{jobs:3} jobs{'' if right else '  WRONG'}",
+        f"{jobs:3} jobs{'' if found.right else '  WRONG'}",
         flush=True,
     )
     return found
@@ -169,26 +161,21 @@ def main() -> int:
     every = queries(options.scale)
     chosen = options.queries or list(every)
     found: list[Measured] = []
-    with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder)
-        spark = start_session(home)
-        with Trickle(spark, home=home) as trickle:
-            load(trickle, home / "generated", options.scale)
-            for number in chosen:
-                trickle.create_stream_table(f"q{number}", every[number])
-                trickle.create_stream_table(f"q{number}_full", every[number], refresh_mode="FULL")
-                print(f"q{number} created", flush=True)
-            orders = Orders(options.scale, options.seed)
-            cycle = 0
-            for _ in range(options.rounds + 1):  # the first round warms up
-                for stream in options.streams:
-                    cycle += 1
-                    change(trickle, orders, stream, options.change, options.scale, cycle)
-                    print(f"change {cycle}: {stream}", flush=True)
-                    measured = [measure(trickle, number, stream) for number in chosen]
-                    if cycle > len(options.streams):
-                        found += measured
-        spark.stop()
+    with place() as trickle, tempfile.TemporaryDirectory() as folder:
+        load(trickle, Path(folder), options.scale)
+        for number in chosen:
+            create_pair(trickle, f"q{number}", every[number])
+            print(f"q{number} created", flush=True)
+        orders = Orders(options.scale, options.seed)
+        cycle = 0
+        for _ in range(options.rounds + 1):  # the first round warms up
+            for stream in options.streams:
+                cycle += 1
+                change(trickle, orders, stream, options.change, options.scale, cycle)
+                print(f"change {cycle}: {stream}", flush=True)
+                measurements = [measure(trickle, number, stream) for number in chosen]
+                if cycle > len(options.streams):
+                    found += measurements
     for stream in options.streams:
         report(found, stream)
     if options.json:
