@@ -23,9 +23,9 @@ from spark_trickle.names import quote
 from spark_trickle.refresh.definitions import Prepared
 from spark_trickle.refresh.recursion import Derivation
 from spark_trickle.refresh.top_rows import Race
-from spark_trickle.storage.apply import PLACE
 from spark_trickle.storage.changes import changes_between
 from spark_trickle.storage.layout import Layout, sql_type
+from spark_trickle.storage.removals import PLACE
 from spark_trickle.storage.tables import DeltaTables, Snapshot
 
 

@@ -1,0 +1,207 @@
+"""Rows to remove from a table: where they lie, and the deletion vectors that mark them."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
+from pyspark.sql.types import DataType
+
+from spark_trickle.catalyst import held
+from spark_trickle.catalyst.holder import Difference
+from spark_trickle.catalyst.identity import encode, needs_encoding
+from spark_trickle.catalyst.listing import one_of
+from spark_trickle.catalyst.plan import WEIGHT, Plan, Planner, items, output
+from spark_trickle.errors import IntegrityError
+from spark_trickle.storage.layout import Layout
+from spark_trickle.storage.tables import DeltaTables, Snapshot
+
+PLACE = ("_metadata.file_path AS __st_file", "_metadata.row_index AS __st_position")
+"""Where a row of a table lies, as two columns."""
+_DRIVER_POSITIONS = 2_000
+_BROADCAST_ROWS = 100_000
+_CANDIDATES = 20_000
+
+
+def removals(
+    tables: DeltaTables, snapshot: Snapshot, layout: Layout, difference: Difference, expected: int
+) -> list[Any]:
+    """The actions that remove so many rows, exactly those of negative weight."""
+    places = difference.removed or _places_at_hand(tables, snapshot, layout, difference.rows, expected)
+    if places is not None:
+        _check_found(held.count(places), expected)
+        found = Planner(tables.spark).frame(places)
+        if expected <= _DRIVER_POSITIONS:
+            return _mark(tables, snapshot, found.collect())
+        return _mark_distributed(tables, snapshot, found.toDF("file", "position"))
+    hits = _hits(tables, snapshot, layout, difference.rows, small=expected <= _BROADCAST_ROWS)
+    if expected <= _DRIVER_POSITIONS:
+        return _mark(tables, snapshot, _chosen_on_driver(hits, expected))
+    chosen = _chosen(hits).persist()
+    try:
+        _check_found(chosen.count(), expected)
+        return _mark_distributed(tables, snapshot, chosen)
+    finally:
+        chosen.unpersist()
+
+
+def _places_at_hand(
+    tables: DeltaTables, snapshot: Snapshot, layout: Layout, change: DataFrame, expected: int
+) -> Plan | None:
+    """The places of few removed rows, by one scan of what may equal them; None where that does not tell.
+
+    A row that occurs several times, here or there, is left to the general way.
+    """
+    planner = Planner(change.sparkSession)
+    if not held.is_held(planner.analyzed(change)):
+        return None
+    types = [f.dataType for f in layout.flat.fields]
+    removed = change.where(f"{WEIGHT} < 0").drop(WEIGHT).toDF(*_places("r", types))
+    values = held.hold(planner, removed)
+    if values is None or held.count(values) != expected:
+        return None
+    rows = tables.in_session(change.sparkSession).rows(snapshot)
+    stored = planner.analyzed(rows.selectExpr(*layout.unpack(), *PLACE))
+    columns = output(stored)[: len(types)]
+    listed = [one_of(planner, column, values, i) for i, column in enumerate(columns)]
+    conditions = [condition for condition in listed if condition is not None]
+    if not conditions:
+        return None
+    candidates = planner.frame(planner.filter(planner.all_of(conditions), stored))
+    coded = _encoded(candidates.toDF(*_places("r", types), "file", "position"), "r", types)
+    found = held.hold(planner, coded.select(*_places("r", types), "file", "position"), _CANDIDATES)
+    if found is None:
+        return None
+    have = output(found)
+    return held.partners(
+        planner,
+        held.hold(planner, _encoded(planner.frame(values), "r", types)),
+        held.columns_of(planner, found, have[: len(types)]),
+        held.columns_of(planner, found, have[len(types) :]),
+    )
+
+
+def _hits(
+    tables: DeltaTables, snapshot: Snapshot, layout: Layout, change: DataFrame, *, small: bool
+) -> DataFrame:
+    """Where copies of the removed rows lie: row to remove, how many of it, file, position."""
+    types = [f.dataType for f in layout.flat.fields]
+    removed = change.where(f"{WEIGHT} < 0").selectExpr(
+        "*", "monotonically_increasing_id() AS __st_id", f"-{WEIGHT} AS __st_need"
+    )
+    wanted = _encoded(removed.drop(WEIGHT).toDF(*_places("r", types), "id", "need"), "r", types)
+    stored = tables.rows(snapshot).selectExpr(*layout.unpack(), *PLACE)
+    located = _encoded(stored.toDF(*_places("s", types), "file", "position"), "s", types)
+    pairs = zip(_places("s", types), _places("r", types), strict=True)
+    same = F.expr(" AND ".join(f"{have} <=> {want}" for have, want in pairs))
+    return located.join(F.broadcast(wanted) if small else wanted, same).select(
+        "id", "need", "file", "position"
+    )
+
+
+def _places(prefix: str, types: list[DataType]) -> list[str]:
+    return [f"{prefix}{i}" for i in range(len(types))]
+
+
+def _encoded(frame: DataFrame, prefix: str, types: list[DataType]) -> DataFrame:
+    """The frame with its columns by place in a form in which equality is identity."""
+    for name, data_type in zip(_places(prefix, types), types, strict=True):
+        if needs_encoding(data_type):
+            frame = frame.withColumn(name, encode(F.col(name), data_type))
+    return frame
+
+
+def _chosen_on_driver(hits: DataFrame, expected: int) -> list[tuple[str, int]]:
+    """As many places of every row as copies of it are to be removed."""
+    taken: dict[int, int] = defaultdict(int)
+    places = []
+    for number, need, file, position in hits.collect():
+        if taken[number] < need:
+            taken[number] += 1
+            places.append((file, position))
+    _check_found(len(places), expected)
+    return places
+
+
+def _mark(tables: DeltaTables, snapshot: Snapshot, places: Iterable[tuple[str, int]]) -> list[Any]:
+    """Deletion vectors for rows by file and position."""
+    positions: dict[str, list[int]] = defaultdict(list)
+    for file, position in places:
+        positions[file].append(position)
+    files = _files_by_url(tables, snapshot)
+    actions: list[Any] = []
+    for url, rows in positions.items():
+        actions += _with_rows_removed(tables, snapshot, files[url], rows)
+    return actions
+
+
+def _with_rows_removed(tables: DeltaTables, snapshot: Snapshot, file: Any, rows: list[int]) -> list[Any]:
+    delta = tables.jvm.org.apache.spark.sql.delta
+    bitmap = delta.deletionvectors.RoaringBitmapArray()
+    for row in rows:
+        bitmap.add(row)
+    if file.deletionVector() is not None:
+        store = delta.storage.dv.HadoopFileSystemDVStore(snapshot.log.newDeltaHadoopConf())
+        stored = delta.deletionvectors.StoredBitmap.create(file.deletionVector(), snapshot.log.dataPath())
+        bitmap.merge(stored.load(store))
+    form = getattr(getattr(delta.deletionvectors, "RoaringBitmapArrayFormat$"), "MODULE$").Portable()
+    descriptor = delta.actions.DeletionVectorDescriptor
+    vector = descriptor.inlineInLog(bitmap.serializeAsByteArray(form), bitmap.cardinality())
+    return _replaced(file, vector, int(bitmap.cardinality()))
+
+
+def _replaced(file: Any, vector: Any, cardinality: int) -> list[Any]:
+    physical = file.numPhysicalRecords()
+    if physical.isDefined() and int(physical.get()) == cardinality:
+        return [file.removeWithTimestamp(int(time.time() * 1000), True)]
+    pair = file.removeRows(vector, True, True)
+    return [pair._1(), pair._2()]
+
+
+def _chosen(hits: DataFrame) -> DataFrame:
+    """The same for many rows: positions never pass through the driver."""
+    order = Window.partitionBy("id").orderBy("file", "position")
+    return hits.withColumn("n", F.row_number().over(order)).where("n <= need").select("file", "position")
+
+
+def _mark_distributed(tables: DeltaTables, snapshot: Snapshot, places: DataFrame) -> list[Any]:
+    """Deletion vectors for many rows."""
+    files = _files_by_url(tables, snapshot)
+    vectors = [
+        (url, str(file.deletionVector().serializeToBase64()))
+        for url, file in files.items()
+        if file.deletionVector() is not None
+    ]
+    known = tables.spark.createDataFrame(vectors, "file string, deletionVectorId string")
+    rows = places.join(F.broadcast(known), "file", "left").select(
+        F.col("file").alias("filePath"), "deletionVectorId", F.col("position").alias("rowIndexCol")
+    )
+    generator = tables.jvm.org.apache.spark.sql.delta.commands.DeletionVectorBitmapGenerator
+    results = generator.buildDeletionVectors(tables.spark._jsparkSession, rows._jdf, snapshot.log, 0)
+    actions: list[Any] = []
+    for result in items(results):
+        vector = result.deletionVector()
+        actions += _replaced(files[str(result.filePath())], vector, int(vector.cardinality()))
+    return actions
+
+
+def _check_found(found: int, expected: int) -> None:
+    if found != expected:
+        raise IntegrityError(
+            f"{expected} rows are to be removed, but the table holds only {found} of them.",
+            hint="Run `trickle verify NAME --repair`; the next refresh rebuilds the table otherwise.",
+        )
+
+
+def _files_by_url(tables: DeltaTables, snapshot: Snapshot) -> dict[str, Any]:
+    operations = tables.jvm.org.apache.spark.sql.delta.util.DeltaFileOperations
+    paths = tables.jvm.org.apache.spark.paths.SparkPath
+    root = str(snapshot.log.dataPath().toString())
+    return {
+        str(paths.fromPath(operations.absolutePath(root, file.path())).urlEncoded()): file
+        for file in items(snapshot.files)
+    }
