@@ -9,9 +9,9 @@ from random import Random
 
 import pytest
 
-from spark_trickle.scheduler.due import Job, TableState, due, effective_bounds
+from spark_trickle.scheduler.due import Crowd, Job, TableState, due, effective_bounds
 from spark_trickle.scheduler.retry import Retry
-from spark_trickle.scheduler.schedules import Cron, Downstream, Every, Manual, OnChange
+from spark_trickle.scheduler.schedules import Cron, Downstream, Every, Manual, OnChange, Schedule
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 RETRY = Retry()
@@ -112,6 +112,7 @@ class World:
     cost: dict[str, float]
     workers: int
     now: datetime = START
+    crowd: Crowd = field(default_factory=Crowd)
     queue: dict[str, Job] = field(default_factory=dict)
     running: list[tuple[datetime, str, Job]] = field(default_factory=list)
     done: dict[str, list[tuple[datetime, datetime]]] = field(default_factory=lambda: defaultdict(list))
@@ -122,7 +123,9 @@ class World:
             self._finish()
             busy = {name for _, name, _ in self.running} | set(self.queue)
             states = [replace(t, busy=t.name in busy) for t in self.tables]
-            for job in due(states, self.now, RETRY):
+            running = [job for _, _, job in self.running]
+            crowded = self.crowd.look(self.queue.values(), running, self.workers, self.now)
+            for job in due(states, self.now, RETRY, crowded=crowded):
                 assert job.name not in busy, "the same work twice"
                 self.queue[job.name] = job
             self._start()
@@ -137,17 +140,20 @@ class World:
             others = [*self.queue.values(), *(running for _, _, running in self.running)]
             if len(self.running) < self.workers and not any(map(job.waits_for, others)):
                 del self.queue[job.name]
+                self._check_sources(job)
                 heapq.heappush(self.running, (self.now + seconds(self.cost[job.name]), job.name, job))
+
+    def _check_sources(self, job: Job) -> None:
+        state = {t.name: t for t in self.tables}
+        for source in state[job.name].reads:
+            reached = state[source].reached
+            assert reached is not None
+            assert reached >= job.at, "a table was refreshed before what it reads"
 
     def _finish(self) -> None:
         while self.running and self.running[0][0] <= self.now:
             _, name, job = heapq.heappop(self.running)
             place = next(i for i, t in enumerate(self.tables) if t.name == name)
-            state = {t.name: t for t in self.tables}
-            for source in self.tables[place].reads:
-                reached = state[source].reached
-                assert reached is not None
-                assert reached >= job.at, "a table was refreshed before what it reads"
             assert job.at not in {at for at, _ in self.done[name]}, "the same work twice"
             self.done[name].append((job.at, self.now))
             self.tables[place] = replace(self.tables[place], reached=job.at)
@@ -181,16 +187,34 @@ def test_nothing_starves_when_there_is_too_much_to_do() -> None:
     assert min(counts) >= max(counts) - 2 > 20
 
 
-def test_what_reads_others_that_are_always_at_work_does_not_starve() -> None:
+@pytest.mark.parametrize(
+    "between", [Every(30), Every(3600), Downstream()], ids=["often", "seldom", "downstream"]
+)
+@pytest.mark.parametrize("at_the_end", [Every(30), Cron("* * * * *", "UTC")], ids=["bound", "cron"])
+def test_what_reads_others_that_are_always_at_work_does_not_starve(
+    between: Schedule, at_the_end: Schedule
+) -> None:
     """More work than workers: somewhere below the last one there is always one that is being refreshed."""
     first = [TableState(f"a{i}", Every(30), reached=START) for i in range(12)]
-    second = [TableState(f"b{i}", Every(30), (f"a{2 * i}", f"a{2 * i + 1}"), reached=START) for i in range(6)]
-    last = TableState("last", Every(30), tuple(t.name for t in second), reached=START)
+    second = [TableState(f"b{i}", between, (f"a{2 * i}", f"a{2 * i + 1}"), reached=START) for i in range(6)]
+    last = TableState("last", at_the_end, tuple(t.name for t in second), reached=START)
     tables = [*first, *second, last]
     world = World(tables, {t.name: 4.0 + i % 5 for i, t in enumerate(tables)}, workers=2)
     world.run(START + timedelta(hours=4))
     counts = [len(world.done[t.name]) for t in world.tables]
     assert min(counts) > 60
+
+
+def test_a_table_waits_for_what_it_reads_even_where_that_is_asked_for_a_later_instant() -> None:
+    tables = [
+        TableState("often", Every(60), reached=START + seconds(168)),
+        TableState("seldom", Every(600), ("often",), reached=START),
+    ]
+    often, seldom = due(tables, START + seconds(217), RETRY)
+    assert (often.name, often.at, seldom.at) == ("often", START + seconds(216), START + seconds(192))
+    assert seldom.waits_for(often)
+    later = replace(often, planned=START + seconds(230))
+    assert not seldom.waits_for(later)
 
 
 def test_five_thousand_tables_are_planned_quickly() -> None:

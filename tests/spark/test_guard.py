@@ -48,7 +48,7 @@ def test_a_refresh_that_was_given_up_is_full_and_says_so(
     with monkeypatch.context() as patched:
         patched.setattr(write, "time_limit", at_once)
         result = checked.refresh(Action.FULL)
-    assert result.reason == "`t` changed, but it was not done after 0.0 s and was given up"
+    assert result.reason.endswith("t` changed, but it was not done after 0.0 s and was given up")
     assert {"given up", "compute", "write"} <= set(result.durations)
     trickle.sql("INSERT INTO t VALUES (2, 5)")
     checked.refresh(Action.DIFFERENTIAL)

@@ -53,6 +53,32 @@ def test_exactly_as_many_copies_are_removed_as_the_source_lost(trickle: Trickle,
         assert (result.rows_deleted, result.rows_inserted) == (number, 0)
 
 
+@pytest.mark.parametrize(
+    ("query", "edit", "removed"),
+    [
+        ("SELECT k, COUNT(*) OVER (PARTITION BY k) AS n FROM t", "INSERT INTO t VALUES (1, 4)", 3),
+        ("SELECT k FROM t EXCEPT ALL SELECT k FROM u", "INSERT INTO u VALUES (1), (1)", 2),
+        ("SELECT k, v - v AS d FROM t", "DELETE FROM t WHERE k = 1", 3),
+        ("SELECT k, d - d AS n FROM f", "DELETE FROM f WHERE k = 1", 2),
+    ],
+    ids=["window", "except_all", "by_weight", "not_a_number"],
+)
+def test_equal_rows_are_removed_each_from_its_own_place(
+    trickle: Trickle, database: str, query: str, edit: str, removed: int
+) -> None:
+    """Several copies of one row go at once; none may be marked in the place of another."""
+    trickle.sql("CREATE TABLE t (k INT, v INT) USING delta")
+    trickle.sql("INSERT INTO t VALUES (1, 1), (1, 2), (1, 3), (2, 1)")
+    trickle.sql("CREATE TABLE u (k INT) USING delta")
+    trickle.sql("CREATE TABLE f (k INT, d DOUBLE) USING delta")
+    trickle.sql("INSERT INTO f VALUES (1, double('NaN')), (1, double('inf')), (2, 0)")
+    trickle.create_stream_table("st", query)
+    checked = Checked(trickle, "st", query)
+    checked.created()
+    trickle.sql(edit)
+    assert checked.refresh(Action.DIFFERENTIAL).rows_deleted == removed
+
+
 def test_a_key_that_is_not_projected_is_kept_in_the_hidden_column(trickle: Trickle, database: str) -> None:
     trickle.sql("CREATE TABLE t (k STRING, f DOUBLE) USING delta")
     trickle.sql("INSERT INTO t VALUES ('a', 0.1), ('a', 0.2), ('b', 1e16), (NULL, 3.0)")

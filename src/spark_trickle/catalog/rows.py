@@ -112,6 +112,8 @@ class Refresh:
     """How often the queries of a cycle were evaluated until nothing was new."""
     predicted_seconds: float | None = None
     """What computing and writing were expected to take, by the refreshes before."""
+    rows_estimated: int | None = None
+    """How many rows of the sources may have changed, as far as could be told before reading any."""
 
     def __post_init__(self) -> None:
         _check_filled(self, "stream_table_id")

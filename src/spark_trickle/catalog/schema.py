@@ -112,6 +112,7 @@ REFRESHES = Table(
     Column("owner", Text, nullable=False),
     Column("iterations", BigInteger, nullable=False, server_default="0"),
     Column("predicted_seconds", Float),
+    Column("rows_estimated", BigInteger),
     Index(None, "stream_table_id", "id"),
     # Numbers of removed refreshes are not given out again.
     sqlite_autoincrement=True,

@@ -160,9 +160,14 @@ def _check_columns(schema: StructType) -> None:
                 code="DUPLICATE_COLUMN",
             )
         seen.add(name)
-        if name.startswith(PREFIX):
+        if name.startswith(PREFIX) or name == "_metadata":
+            why = (
+                f"starts with `{PREFIX}`, which"
+                if name.startswith(PREFIX)
+                else "is Spark's own for files, and"
+            )
             raise DefinitionError(
-                f"The column name `{field.name}` starts with `{PREFIX}`, which is reserved.",
+                f"The column name `{field.name}` {why} is reserved.",
                 hint="Rename it with AS.",
                 code="RESERVED_COLUMN",
             )

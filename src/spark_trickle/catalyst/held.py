@@ -62,21 +62,22 @@ def union(planner: Planner, parts: list[Plan]) -> Plan:
 
 def columns_of(planner: Planner, held: Plan, columns: list[Attribute]) -> Plan:
     """Some columns of the rows, in the same order."""
-    found = hold_if_free(planner, planner.project(columns, held))
-    assert found is not None  # noqa: S101 - Spark projects a held relation without a job
-    return found
+    return _projected(planner, planner.project(columns, held))
 
 
 def difference(planner: Planner, new: Plan | None, old: Plan | None) -> Plan | None:
-    """Rows of two held relations that only one of them has, with weights; None when there are none."""
+    """Rows of two held relations that only one of them has, with weights; None when there are none.
+
+    Not netted: a row that is to be removed twice stands there twice.
+    """
     parts = []
     for one, other, sign in ((new, old, 1), (old, new, -1)):
         if one is None:
             continue
         weight = planner.alias(planner.literal(sign), WEIGHT)
         weighted = one.output().appended(weight)
-        parts.append(hold_if_free(planner, planner.logical.Project(weighted, only_in(planner, one, other))))
-    held = [plan for plan in parts if plan is not None and count(plan)]
+        parts.append(_projected(planner, planner.logical.Project(weighted, only_in(planner, one, other))))
+    held = [plan for plan in parts if count(plan)]
     if len(held) < 2:
         return held[0] if held else None
     return _relation(planner, held[0].output(), held[0].data().appendedAll(held[1].data()))
@@ -90,13 +91,13 @@ def only_in(planner: Planner, one: Plan, other: Plan | None) -> Plan:
 
 
 def partners(planner: Planner, wanted: Plan, rows: Plan, companions: Plan) -> Plan | None:
-    """What lies beside each wanted row; None unless each is among the rows, and none of those twice.
+    """What lies beside each wanted row; None unless each is among the rows, and none of them or of those twice.
 
     `rows` and `companions` are two halves of the same rows.
     """
     pairs = rows.data().zip(companions.data())
     table = getattr(planner.jvm.scala.collection.immutable.HashMap, "from")(pairs)
-    if int(table.size()) != count(rows):
+    if int(table.size()) != count(rows) or not all_differ(wanted):
         return None
     found = wanted.data().collect(table)
     if int(found.size()) != count(wanted):
@@ -110,6 +111,13 @@ def null_places(planner: Planner, held: Plan) -> frozenset[int]:
     missing = [planner.alias(planner.is_null(c), f"c{i}") for i, c in enumerate(columns)]
     found = planner.frame(planner.project(missing, held)).collect()
     return frozenset(i for i in range(len(columns)) if any(row[i] for row in found))
+
+
+def _projected(planner: Planner, projection: Plan) -> Plan:
+    """A projection of held rows."""
+    found = hold_if_free(planner, projection)
+    assert found is not None  # noqa: S101 - Spark's rule for this is never switched off in our sessions
+    return found
 
 
 def _relation(planner: Planner, attributes: Any, data: Any) -> Plan:

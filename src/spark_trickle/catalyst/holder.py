@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from spark_trickle.catalyst import held
-from spark_trickle.catalyst.identity import net
+from spark_trickle.catalyst.identity import needs_encoding, net
 from spark_trickle.catalyst.listing import one_of
 from spark_trickle.catalyst.plan import WEIGHT, Attribute, Expression, Plan, Planner, output
 from spark_trickle.names import quote
@@ -99,11 +99,16 @@ class Holder:
     def netted(self, change: DataFrame) -> Plan | None:
         """A change with the weights of identical rows summed; None when nothing is left."""
         planner = self._planner
-        plan = planner.analyzed(change)
-        free = held.hold_if_free(planner, plan)
-        if free is not None and held.all_differ(held.columns_of(planner, free, output(free)[:-1])):
+        free = held.hold_if_free(planner, planner.analyzed(change))
+        if free is not None and self._is_netted(change, free):
             return free if held.count(free) else None
         return self.hold(net(change))
+
+    def _is_netted(self, change: DataFrame, free: Plan) -> bool:
+        """No two of its rows are the same. Of some types two values may be the same although stored otherwise."""
+        if any(needs_encoding(field.dataType) for field in change.schema.fields):
+            return False
+        return held.all_differ(held.columns_of(self._planner, free, output(free)[:-1]))
 
     def difference(self, new: DataFrame | None, old: DataFrame, beside: int = 0) -> Difference | None:
         """The netted change from the old rows to the new ones; None when they are the same.
@@ -127,7 +132,8 @@ class Holder:
 
     def _found(self, new: Plan | None, old: Plan, beside: Plan | None) -> Difference | None:
         planner = self._planner
-        change = held.difference(planner, new, old)
+        found = held.difference(planner, new, old)
+        change = None if found is None else self.netted(planner.frame(found))
         if change is None:
             return None
         gone = held.only_in(planner, old, new)

@@ -32,6 +32,8 @@ OURS = {
     "spark.sql.debug.maxToStringFields": "10000",
     # A bounded collect looks at all partitions in one job instead of one, then four, then sixteen.
     "spark.sql.limit.initialNumPartitions": "1000000",
+    # Rows held by the driver are projected by one of these rules, without a job.
+    "spark.sql.optimizer.excludedRules": "",
     # A missing or broken file must fail the refresh: skipping it would be a wrong answer.
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",

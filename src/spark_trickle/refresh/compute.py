@@ -23,9 +23,9 @@ from spark_trickle.names import quote
 from spark_trickle.refresh.definitions import Prepared
 from spark_trickle.refresh.recursion import Derivation
 from spark_trickle.refresh.top_rows import Race
-from spark_trickle.storage.changes import changes_between
 from spark_trickle.storage.layout import Layout, sql_type
 from spark_trickle.storage.removals import PLACE
+from spark_trickle.storage.shared_changes import change_of
 from spark_trickle.storage.tables import DeltaTables, Snapshot
 
 
@@ -56,7 +56,7 @@ class VersionReader:
 
     def changes(self, source: str, columns: Sequence[str]) -> DataFrame | None:
         old, new = (self._ends[version].snapshots[source] for version in (OLD, NEW))
-        return changes_between(self._tables, old, new, columns)
+        return change_of(self._tables, old, new, columns)
 
     def instant(self, version: Version) -> datetime:
         at = self._ends[version].at

@@ -16,17 +16,18 @@ GIVEN_UP = "given up"
 """The step of a refresh under which the time of a differential attempt is recorded that was given up."""
 _MARGIN = 1.2
 """Another action than last time must be better by this factor."""
+_FEW = 10_000
 _PATIENCE = 2.0
 _SHORTEST_LIMIT = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """A refresh that is over: the seconds it computed and wrote for a change of so many rows."""
+    """A refresh that is over: the seconds it computed and wrote, for so many rows that may have changed."""
 
     full: bool
     seconds: float
-    changed_rows: int = 0
+    changed_rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ def predict(past: Sequence[Past], changed_rows: int | None) -> Prediction:
     """`past` has the newest first; `changed_rows` is None where nobody knows them without reading."""
     known = past[:WINDOW]
     full = [p.seconds for p in known if p.full]
-    points = sorted((p.changed_rows, p.seconds) for p in known if not p.full)
+    points = sorted((p.changed_rows, p.seconds) for p in known if not p.full and p.changed_rows is not None)
     return Prediction(
         _at(points, changed_rows) if points and changed_rows is not None else None,
         median(full) if full else None,
@@ -62,7 +63,10 @@ def predict(past: Sequence[Past], changed_rows: int | None) -> Prediction:
 
 
 def _at(points: Sequence[tuple[int, float]], rows: int) -> float:
-    """On the line between the nearest measurements; beyond the largest, in proportion."""
+    """On the line between the nearest measurements; beyond the largest, in proportion.
+
+    A small change takes what any refresh takes, so it says nothing of what a row takes.
+    """
     below = [p for p in points if p[0] <= rows]
     above = [p for p in points if p[0] > rows]
     if not below:
@@ -70,6 +74,6 @@ def _at(points: Sequence[tuple[int, float]], rows: int) -> float:
     most = below[-1][0]
     low = median(seconds for count, seconds in below if count == most)
     if not above:
-        return low * max(1.0, rows / most) if most else low
+        return low * max(1.0, rows / max(most, _FEW))
     least, high = above[0]
     return low + (high - low) * (rows - most) / (least - most)

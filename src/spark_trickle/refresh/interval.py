@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from spark_trickle.catalog import StreamTable
 from spark_trickle.catalyst.definition import Definition
@@ -34,6 +35,13 @@ class Interval:
     """Why the old versions cannot be continued from."""
     old_snapshots: Mapping[str, Snapshot] = field(default_factory=dict)
     new_snapshots: Mapping[str, Snapshot] = field(default_factory=dict)
+
+    @cached_property
+    def estimated_rows(self) -> int | None:
+        """How many rows of the sources may have changed, by what their files say; None where one does not."""
+        counts = [changed_rows(self.old_snapshots[n], after) for n, after in self.new_snapshots.items()]
+        known = [count for count in counts if count is not None]
+        return sum(known) if len(known) == len(counts) else None
 
 
 def measure_interval(
@@ -78,6 +86,7 @@ def facts_of(
         if definition.fingerprint != table.fingerprint
         else interval.problem or foreign
     )
+    automatic = table.refresh_mode == "AUTO"
     changed = tuple(
         SourceChange(
             shown(n), changed_share(interval.old_snapshots[n], interval.new_snapshots[n]), _size(interval, n)
@@ -94,8 +103,8 @@ def facts_of(
         time_passed=interval.old is not None and interval.old.data_timestamp != interval.new.data_timestamp,
         full_refresh_threshold=runtime.settings.full_refresh_threshold,
         full_refresh_min_bytes=runtime.settings.full_refresh_min_bytes,
-        source_bytes=_source_bytes(definition, interval, runtime) if changed else 0,
-        prediction=predict(_past(table, runtime), _changed_rows(interval)) if changed else Prediction(),
+        source_bytes=_source_bytes(definition, interval, runtime) if changed and automatic else 0,
+        prediction=predict(_past(table, runtime), interval.estimated_rows) if changed else Prediction(),
     )
 
 
@@ -106,16 +115,10 @@ def _past(table: StreamTable, runtime: Runtime) -> list[Past]:
     past = []
     for row in rows:
         spent = row.durations.get("compute", 0.0) + row.durations.get("write", 0.0)
-        past.append(Past(row.action != "DIFFERENTIAL", spent, row.rows_changed))
+        past.append(Past(row.action != "DIFFERENTIAL", spent, row.rows_estimated))
         if GIVEN_UP in row.durations:
-            past.append(Past(False, row.durations[GIVEN_UP], row.rows_changed))
+            past.append(Past(False, row.durations[GIVEN_UP], row.rows_estimated))
     return past
-
-
-def _changed_rows(interval: Interval) -> int | None:
-    counts = [changed_rows(interval.old_snapshots[n], after) for n, after in interval.new_snapshots.items()]
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None
 
 
 def _source_bytes(definition: Definition, interval: Interval, runtime: Runtime) -> int:

@@ -76,6 +76,7 @@ def remember(
             durations=dict(attempt.steps.seconds),
             iterations=iterations,
             predicted_seconds=decision.predicted,
+            rows_estimated=interval.estimated_rows,
         )
     return RefreshResult(
         shown(table.name),

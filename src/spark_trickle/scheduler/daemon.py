@@ -25,7 +25,7 @@ from spark_trickle.refresh.remember import record_failure
 from spark_trickle.refresh.retention import Risk, risks
 from spark_trickle.refresh.runtime import Runtime
 from spark_trickle.refresh.units import Terms, UnitFailed, refresh_unit, units_in
-from spark_trickle.scheduler.due import Job, due
+from spark_trickle.scheduler.due import Crowd, Job, due
 from spark_trickle.scheduler.events import Event, Webhook
 from spark_trickle.scheduler.overview import Overview, Progress, next_due
 from spark_trickle.scheduler.retry import Retry, is_transient
@@ -57,6 +57,7 @@ class Daemon:
         self._on_tick = on_tick
         self._progress = Progress()
         self._webhook: Webhook | None = None
+        self._crowd = Crowd()
         self._stale: set[str] = set()
         self._risks: set[Risk] = set()
         self._looked_at: datetime | None = None
@@ -94,8 +95,10 @@ class Daemon:
         """Queue what is due and start what is ready."""
         with self._guard:
             busy = self._at_work()
+            waiting, running = list(self.waiting.values()), list(self.running.values())
         world = look_around(self._runtime, busy)
-        jobs = due(world.states, world.now, self._retry, list(world.units))
+        crowded = self._crowd.look(waiting, running, self._most, world.now)
+        jobs = due(world.states, world.now, self._retry, list(world.units), crowded=crowded)
         ready = self._with_pins(jobs, world)
         with self._guard:
             self.waiting.update((job.name, job) for job in ready)
@@ -145,6 +148,11 @@ class Daemon:
         self._risks = found
 
     @property
+    def _most(self) -> int:
+        """Refreshes at once."""
+        return self._runtime.settings.max_concurrent_refreshes
+
+    @property
     def _retry(self) -> Retry:
         return Retry(most_errors=self._runtime.settings.max_consecutive_errors)
 
@@ -185,7 +193,7 @@ class Daemon:
     def _start_ready(self) -> None:
         with self._guard:
             for job in sorted(self.waiting.values(), key=lambda job: job.deadline):
-                if len(self.running) >= self._runtime.settings.max_concurrent_refreshes:
+                if len(self.running) >= self._most:
                     return
                 if any(map(job.waits_for, (*self.waiting.values(), *self.running.values()))):
                     continue

@@ -8,7 +8,7 @@ new work, so nothing starves.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -46,6 +46,8 @@ class TableState:
     """One of its sources has a newer version than it has read."""
     failures: int = 0
     failed_at: datetime | None = None
+    rhythm: int = 0
+    """The bound, in seconds, whose instants it follows while there is too much to do; 0 for its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class Job:
     at: datetime
     deadline: datetime
     after: frozenset[str] = frozenset()
+    planned: datetime | None = None
     together: tuple[str, ...] = ()
     """The members of the unit it stands for, if it is more than one table."""
 
@@ -64,17 +67,39 @@ class Job:
         return self.together or (self.name,)
 
     def waits_for(self, other: Job) -> bool:
-        """The other comes first. One for a later instant does not: what this job reads has reached its own."""
-        return other.at <= self.at and not self.after.isdisjoint(other.tables)
+        """The other comes first. One planned later does not: what this job reads was brought to its instant before."""
+        earlier = other.planned is None or self.planned is None or other.planned <= self.planned
+        return earlier and not self.after.isdisjoint(other.tables)
+
+
+class Crowd:
+    """Whether there was too much to do lately: more that could be begun at once than there are workers for."""
+
+    def __init__(self) -> None:
+        self._last: datetime | None = None
+
+    def look(self, waiting: Collection[Job], running: Collection[Job], workers: int, now: datetime) -> bool:
+        ready = [job for job in waiting if not any(map(job.waits_for, (*waiting, *running)))]
+        if len(ready) > workers - len(running):
+            self._last = now
+        return self._last is not None and now - self._last < timedelta(seconds=_PROMPTLY)
 
 
 def due(
-    tables: Sequence[TableState], now: datetime, retry: Retry, units: Sequence[tuple[str, ...]] = ()
+    tables: Sequence[TableState],
+    now: datetime,
+    retry: Retry,
+    units: Sequence[tuple[str, ...]] = (),
+    *,
+    crowded: bool = False,
 ) -> list[Job]:
     """The refreshes to start or queue now, most urgent first. `tables` stand in an order in which sources come first.
 
     `units` are refreshed together: if one member is due all are, and if one cannot be refreshed none is.
+    `crowded`: there is more to do than can be done.
     """
+    if crowded:
+        tables = _slowed_down(tables, now)
     blocked = _blocked(tables, now, retry, units)
     blocked |= {t.name for t in tables if not t.active}
     blocked |= _whole_units(blocked, units)
@@ -88,50 +113,41 @@ def due(
             wishes = _shared(unit, wishes)
         if not units:
             break
-    found = [*_linked(wishes, state, units), *_overtaken(tables, state, now, retry, units)]
-    return sorted(found, key=lambda job: job.deadline)
+    planned = (replace(job, planned=now) for job in _linked(wishes, state, units))
+    return sorted(planned, key=lambda job: job.deadline)
 
 
-def _overtaken(
-    tables: Sequence[TableState],
-    state: Mapping[str, TableState],
-    now: datetime,
-    retry: Retry,
-    units: Sequence[tuple[str, ...]],
-) -> Iterator[Job]:
-    """Tables that are long overdue while what they read is at work again: for the instant all of that has reached.
+def _slowed_down(tables: Sequence[TableState], now: datetime) -> list[TableState]:
+    """With instants as far apart as the tables, or those that read them, are late.
 
-    With more work than workers something below a table is always at work, and it would never have its turn.
+    With more work than workers something below a table is always at work, and those that read much would never
+    have their turn. Instants of a wider bound are also instants of a narrower one, so all that lies below such a
+    table is brought to the same instant, rests there, and lets it pass.
     """
-    late = {t.name: job for t in tables if t.reads and (job := _overdue_job(t, now)) is not None}
-    if not late:
-        return
-    idle = [replace(t, busy=False) for t in tables]
-    waiting_anyway = _blocked(idle, now, retry, units)
-    at_work = _blocked(tables, now, retry, units)
-    together = {name for unit in units for name in unit}
-    for name, job in late.items():
-        table = state[name]
-        if table.busy or name not in at_work or name in waiting_anyway or name in together:
-            continue
-        reached = [state[source].reached for source in table.reads]
-        common = min((at for at in reached if at is not None), default=None)
-        if common is not None and None not in reached and _behind(table, common - _grace(table)):
-            yield replace(job, at=min(job.at, common))
+    bounds = effective_bounds(tables)
+    late: dict[str, float] = {}
+    for table in reversed(tables):
+        late[table.name] = max(_lateness(table, bounds[table.name], now), late.get(table.name, 0.0))
+        for source in table.reads:
+            late[source] = max(late.get(source, 0.0), late[table.name])
+    return [replace(t, rhythm=_widened(bounds[t.name] or 0, late[t.name])) for t in tables]
 
 
-def _overdue_job(table: TableState, now: datetime) -> Job | None:
-    """What the schedule of a table asks for, if it should have been done long ago."""
-    job = _own_job(table, now) if table.active else None
-    if job is None or table.reached is None:
-        return None
-    since = table.reached if isinstance(table.schedule, OnChange) else job.deadline
-    return job if now - since > _grace(table) else None
+def _lateness(table: TableState, bound: int | None, now: datetime) -> float:
+    """Seconds since what it shows; by a cron expression, since the instant asked for if that is the first one missed."""
+    if not table.active or table.reached is None:
+        return 0.0
+    since = None if bound is None else table.reached
+    if isinstance(table.schedule, Cron) and (job := _own_job(table, now)) is not None:
+        one_before = last_instant(table.schedule, job.at - timedelta(seconds=1))
+        since = table.reached if one_before and _behind(table, one_before) else job.at
+    return 0.0 if since is None else (now - since).total_seconds()
 
 
-def _grace(table: TableState) -> timedelta:
-    """How much later than it should a table may be, and how much a refresh out of turn must gain."""
-    return timedelta(seconds=table.schedule.seconds if isinstance(table.schedule, Every) else _PROMPTLY)
+def _widened(bound: int, late: float) -> int:
+    while 0 < bound < late:
+        bound *= 2
+    return bound
 
 
 def _passed_on(
@@ -192,7 +208,7 @@ def _own_job(table: TableState, now: datetime) -> Job | None:
     """What the table's own schedule asks for."""
     match table.schedule:
         case Every(seconds=seconds):
-            at = last_instant(table.schedule, now)
+            at = last_instant(Every(table.rhythm or seconds), now)
             assert at is not None  # noqa: S101 - a period always has a last instant
             if not _behind(table, at):
                 return None

@@ -5,6 +5,7 @@ changes.py   what changed between two versions
 commits.py   what a commit says about itself: frontier, data change, author
 layout.py    the stored form of a stream table: the query's columns and, if needed, `__st`
 apply.py     a change → one commit
+shared_changes.py  small changes, read once for all who need them
 removals.py  rows to remove → deletion vectors
 locks.py     one writer at a time on a local disk, across processes
 warehouse.py create, register and drop tables by name

@@ -16,10 +16,11 @@ from spark_trickle.catalyst.java import scala_seq
 from spark_trickle.catalyst.plan import WEIGHT
 from spark_trickle.catalyst.spark_errors import condition_of
 from spark_trickle.names import quote
+from spark_trickle.storage.commits import commits_after
 from spark_trickle.storage.tables import DeltaTables, Snapshot
 
 _ONE_TASK_BYTES = 4 * 2**20
-_ONE_TASK_ROWS = 50_000
+_FEW_COMMITS = 20
 _FEED = "delta.enableChangeDataFeed"
 
 
@@ -33,13 +34,17 @@ def changes_between(
     change = feed if feed is not None else _from_files(tables, old, new, columns)
     if change is None:
         return None
-    return net(change.coalesce(1) if _is_small(old, new, feed is not None) else change)
+    return net(change.coalesce(1) if _is_small(tables, old, new, feed=feed is not None) else change)
 
 
-def _is_small(old: Snapshot, new: Snapshot, feed: bool) -> bool:
+def _is_small(tables: DeltaTables, old: Snapshot, new: Snapshot, *, feed: bool) -> bool:
     """One task reads it: then it is netted without an exchange."""
-    rows = changed_rows(old, new) if feed else None
-    return changed_bytes(old, new) <= _ONE_TASK_BYTES if rows is None else rows <= _ONE_TASK_ROWS
+    if not feed:
+        return changed_bytes(old, new) <= _ONE_TASK_BYTES
+    if new.version - old.version > _FEW_COMMITS:
+        return False
+    commits = commits_after(tables, str(new.log.dataPath().toString()), old.version, new.version)
+    return sum(commit.feed_bytes for commit in commits) <= _ONE_TASK_BYTES
 
 
 def changed_rows(old: Snapshot, new: Snapshot) -> int | None:

@@ -75,6 +75,8 @@ class Commit:
     stamp: Stamp | None
     at: datetime | None = None
     """When it was made; None when its file is gone."""
+    feed_bytes: int = 0
+    """The size of the files that its change feed is read from."""
 
     @property
     def gone(self) -> bool:
@@ -104,7 +106,15 @@ def read_commit(tables: DeltaTables, location: str, version: int) -> Commit:
         any(f.get("dataChange", True) for f in files if f is not None),
         Stamp.from_json(metadata) if metadata else None,
         datetime.fromtimestamp(_made_at(info) / 1000, UTC),
+        _feed_bytes(actions),
     )
+
+
+def _feed_bytes(actions: list[dict[str, Any]]) -> int:
+    """A commit has files of change rows, or its feed is read from the files it added and removed."""
+    changes = [a["cdc"] for a in actions if "cdc" in a]
+    files = changes or [a.get("add") or a.get("remove") for a in actions if "add" in a or "remove" in a]
+    return sum(int(f.get("size") or 0) for f in files if f is not None)
 
 
 def version_at(tables: DeltaTables, location: str, newest: SourceVersion, at: datetime) -> SourceVersion:

@@ -94,6 +94,8 @@ def _hits(
         "*", "monotonically_increasing_id() AS __st_id", f"-{WEIGHT} AS __st_need"
     )
     wanted = _encoded(removed.drop(WEIGHT).toDF(*_places("r", types), "id", "need"), "r", types)
+    # Each row once: two that are the same would both be found at the same place.
+    wanted = wanted.groupBy(*_places("r", types)).agg(F.min("id").alias("id"), F.sum("need").alias("need"))
     stored = tables.rows(snapshot).selectExpr(*layout.unpack(), *PLACE)
     located = _encoded(stored.toDF(*_places("s", types), "file", "position"), "s", types)
     pairs = zip(_places("s", types), _places("r", types), strict=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,6 +21,7 @@ from spark_trickle.frontier import SourceVersion
 from spark_trickle.names import quote
 
 _KEPT_SNAPSHOTS = 64
+_KEPT_CHANGES = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,12 +83,14 @@ class DeltaTables:
         self._delta = self.jvm.org.apache.spark.sql.delta
         self._kept: OrderedDict[tuple[str, str, int], Snapshot] = OrderedDict()
         self._leaves: WeakKeyDictionary[Snapshot, Any] = WeakKeyDictionary()
+        self._changes: OrderedDict[tuple[str, str, int, int], Any] = OrderedDict()
         self._guard = threading.Lock()
 
     def in_session(self, spark: SparkSession) -> DeltaTables:
         """The same tables, read under another session's settings; snapshots are shared."""
         other = DeltaTables(spark)
         other._kept, other._leaves, other._guard = self._kept, self._leaves, self._guard
+        other._changes = self._changes
         return other
 
     def log(self, location: str) -> Any:
@@ -137,6 +140,20 @@ class DeltaTables:
 
     def latest_snapshot(self, location: str) -> Snapshot:
         return self.snapshot(location, self.latest(location))
+
+    def remember_change(self, old: Snapshot, new: Snapshot, read: Callable[[], Any]) -> Any:
+        """What was read of the change between two versions, once for all who ask."""
+        key = (str(new.log.dataPath().toString()), new.table_id, old.version, new.version)
+        with self._guard:
+            if key in self._changes:
+                self._changes.move_to_end(key)
+                return self._changes[key]
+        found = read()
+        with self._guard:
+            self._changes[key] = found
+            while len(self._changes) > _KEPT_CHANGES:
+                self._changes.popitem(last=False)
+        return found
 
     def rows(self, snapshot: Snapshot, columns: Sequence[str] | None = None) -> DataFrame:
         """The rows of a version; deletion vectors are respected."""

@@ -1,4 +1,4 @@
-"""What a refresh was expected to take, beside what it took."""
+"""What a refresh was expected to take, beside what it took, and from what that was concluded."""
 
 from __future__ import annotations
 
@@ -11,3 +11,4 @@ down_revision = "0003"
 
 def upgrade() -> None:
     op.add_column("trickle_refreshes", sa.Column("predicted_seconds", sa.Float))
+    op.add_column("trickle_refreshes", sa.Column("rows_estimated", sa.BigInteger))
