@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from spark_trickle import Action, Trickle
-from tests.spark.oracle import Checked, rows_of
+from tests.spark.oracle import Checked, answer, rows_of, stored
 
 
 @pytest.fixture
@@ -154,3 +154,32 @@ def test_rows_are_found_where_pieces_of_a_file_are_skipped(
         assert result.rows_deleted == result.rows_inserted == len(ids.split(","))
     trickle.sql("DELETE FROM t WHERE id IN (5, 31002)")
     assert checked.refresh(Action.DIFFERENTIAL).rows_deleted == 2
+
+
+def test_keys_of_every_calendar_are_found(trickle: Trickle, database: str) -> None:
+    """Key lists and the change feed pass through Java's dates and times, of which the old ones had two calendars.
+
+    Read in a session with Spark's defaults, the feed itself shows 1582-10-10 as another day.
+    """
+    days = ["0002-01-01", "1582-10-04", "1582-10-10", "1582-10-15", "1899-12-31", "9999-12-31"]
+    trickle.sql(
+        "CREATE TABLE t (d DATE, at TIMESTAMP, wall TIMESTAMP_NTZ, n DECIMAL(38,2), v INT) USING delta"
+        " TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+    )
+    for number, day in enumerate(days):
+        time = f"'{day} 23:59:59.123456'"
+        trickle.sql(
+            f"INSERT INTO t VALUES (DATE'{day}', TIMESTAMP{time}, TIMESTAMP_NTZ{time}, {number}.25, 1)"
+        )
+    trickle.sql("INSERT INTO t VALUES (NULL, NULL, NULL, NULL, 1)")
+    queries = {
+        name: f"SELECT {name}, MAX(f) AS m FROM (SELECT {name}, v / 2.0D AS f FROM t) GROUP BY {name}"
+        for name in ("d", "at", "wall", "n")
+    } | {"every": "SELECT d, at, wall, n, v FROM t"}
+    for name, query in queries.items():
+        trickle.create_stream_table(f"st_{name}", query)
+    trickle.sql("UPDATE t SET v = v + 1 WHERE d IS NULL OR d <> DATE'1899-12-31'")
+    for name, query in queries.items():
+        result = trickle.refresh_stream_table(f"st_{name}")
+        assert (result.action, result.rows_deleted) == (Action.DIFFERENTIAL, len(days)), name
+        assert stored(trickle, f"st_{name}") == answer(trickle, f"st_{name}", query)

@@ -34,6 +34,10 @@ OURS = {
     "spark.sql.limit.initialNumPartitions": "1000000",
     # Rows held by the driver are projected by one of these rules, without a job.
     "spark.sql.optimizer.excludedRules": "",
+    # A list of keys is a parameter of the generated code, not a part of it: no compiling for every refresh.
+    "spark.sql.optimizer.inSetSwitchThreshold": "0",
+    # Lists of dates and times reach the files as Java's new types: the old ones have no days between two calendars.
+    "spark.sql.datetime.java8API.enabled": "true",
     # A missing or broken file must fail the refresh: skipping it would be a wrong answer.
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
