@@ -226,10 +226,10 @@ def two(trickle: Trickle, home: Path, catalog: str | None, seed: int, *, far: bo
     daemons = [Process(home, catalog, "far" if far else None), Process(home, catalog)]
     for daemon in daemons:
         daemon.wait_until_ready()
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        edits.one()
-        time.sleep(1)
+    enough = threading.Event()
+    writer = threading.Thread(target=edit_until, args=(edits, enough))
+    writer.start()
+    time.sleep(60)
     killed, left = daemons
     heard: list[dict[str, Any]] = []
     first: list[dict[str, Any]] = []
@@ -244,6 +244,8 @@ def two(trickle: Trickle, home: Path, catalog: str | None, seed: int, *, far: bo
     began = time.monotonic()
     killed.kill()
     cut_short = unfinished([*heard, *drained(killed)])
+    enough.set()
+    writer.join()
     taken: dict[str, float] = {}
     ended: dict[str, float] = {}
     # No edits now: what is measured is the wait for a lease, not for others' work.
@@ -265,6 +267,11 @@ def two(trickle: Trickle, home: Path, catalog: str | None, seed: int, *, far: bo
     print(f"{edits.commits} commits; in the end: {dict(found)}; all versions: {dict(versions)}")
     in_time = all(seconds < 2 * LEASE for seconds in taken.values())
     return good(found, versions) and cut_short <= ended.keys() and in_time
+
+
+def edit_until(edits: Edits, enough: threading.Event) -> None:
+    while not enough.wait(1):
+        edits.one()
 
 
 def unfinished(heard: list[dict[str, Any]]) -> set[str]:
