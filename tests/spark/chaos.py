@@ -233,13 +233,13 @@ def two(trickle: Trickle, home: Path, catalog: str | None, seed: int, *, far: bo
     killed, left = daemons
     heard: list[dict[str, Any]] = []
     first: list[dict[str, Any]] = []
-    # The other one idle: whoever waits then waits for a lease, not for a worker. And well under way.
+    # The other one with free workers: whoever waits then waits for a lease. And well under way.
     since = time.monotonic()
-    while time.monotonic() < since + 1.5:
+    while time.monotonic() < since + 1:
         time.sleep(0.05)
         heard += drained(killed)
         first += drained(left)
-        if not unfinished(heard) or unfinished(first):
+        if not unfinished(heard) or len(unfinished(first)) > 2:
             since = time.monotonic()
     began = time.monotonic()
     killed.kill()
