@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from spark_trickle import Action, Trickle
+from spark_trickle.catalyst.guard import TookTooLong, time_limit
 from spark_trickle.refresh import write
-from spark_trickle.refresh.guard import TookTooLong, time_limit
 from tests.spark.oracle import Checked
 
 QUERY = "SELECT k, SUM(v) AS s FROM t GROUP BY k"

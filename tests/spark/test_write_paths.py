@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from spark_trickle import Action, Trickle
+from spark_trickle.storage import shared_changes
 from tests.spark.oracle import Checked, answer, rows_of, stored
 
 
@@ -183,3 +185,28 @@ def test_keys_of_every_calendar_are_found(trickle: Trickle, database: str) -> No
         result = trickle.refresh_stream_table(f"st_{name}")
         assert (result.action, result.rows_deleted) == (Action.DIFFERENTIAL, len(days)), name
         assert stored(trickle, f"st_{name}") == answer(trickle, f"st_{name}", query)
+
+
+def test_a_small_change_is_read_once_for_all_who_read_it(
+    trickle: Trickle, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also by tables that use other columns: what changes in none of theirs is no change for them."""
+    trickle.sql("CREATE TABLE t (k INT, v INT, w INT) USING delta")
+    trickle.sql("INSERT INTO t VALUES (1, 1, 1), (1, 1, 2), (2, 5, 3)")
+    queries = {"one": "SELECT k, v FROM t", "two": "SELECT k, SUM(w) AS s FROM t GROUP BY k"}
+    watched = {name: Checked(trickle, name, query) for name, query in queries.items()}
+    for name, query in queries.items():
+        trickle.create_stream_table(name, query)
+        watched[name].created()
+    read: list[Sequence[str]] = []
+    original = shared_changes.changes_between
+
+    def counted(*given: Any) -> Any:
+        read.append(given[3])
+        return original(*given)
+
+    monkeypatch.setattr(shared_changes, "changes_between", counted)
+    trickle.sql("UPDATE t SET w = w + 10 WHERE w < 3")
+    assert watched["one"].refresh(Action.DIFFERENTIAL).rows_deleted == 0
+    assert watched["two"].refresh(Action.DIFFERENTIAL).rows_deleted == 1
+    assert read == [["k", "v", "w"]]

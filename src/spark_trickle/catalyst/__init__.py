@@ -29,4 +29,5 @@ held.py       rows held by the driver
 listing.py    few keys as a condition that skips files
 holder.py     what is evaluated once: on the driver, or kept by the executors
 merge.py      totals of a change merged with the stored ones
+guard.py      a limit on the time that jobs may take
 """

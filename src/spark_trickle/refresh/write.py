@@ -8,6 +8,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from spark_trickle.catalog import StreamTable
+from spark_trickle.catalyst.guard import TookTooLong, time_limit
 from spark_trickle.catalyst.spark_errors import condition_of, is_data_error, sentence_of
 from spark_trickle.errors import IntegrityError, RefreshError
 from spark_trickle.names import parse_name, shown
@@ -15,7 +16,6 @@ from spark_trickle.refresh.attempt import Attempt
 from spark_trickle.refresh.choose import Action, Decision
 from spark_trickle.refresh.compute import Computation, Moment, layout_of
 from spark_trickle.refresh.described import properties_of
-from spark_trickle.refresh.guard import TookTooLong, time_limit
 from spark_trickle.refresh.recursion import NotConverged
 from spark_trickle.storage.apply import Written, add_change, overwrite
 from spark_trickle.storage.commits import Stamp
