@@ -53,8 +53,14 @@ class Settings:
     scheduler_interval_ms: int = 1000
     """How often the daemon looks for work."""
 
+    tidy_files: int = 50
+    """The daemon compacts a stream table that has so many small files; 0 for never."""
+
     volatile_function_policy: str = "reject"
     """What becomes of queries with `rand()` and the like: reject, warn (recompute) or allow."""
+
+    whole_read_bytes: int = 4 * 1024 * 1024
+    """Sources up to this size are read whole where larger ones are read by the keys of the change."""
 
     def __post_init__(self) -> None:
         if not 0 < self.full_refresh_threshold <= 1:
@@ -79,6 +85,8 @@ _LEAST = {
     "max_fixpoint_iterations": 1,
     "min_schedule_seconds": 1,
     "scheduler_interval_ms": 10,
+    "tidy_files": 0,
+    "whole_read_bytes": 0,
 }
 _CHOICES = {
     "diamond_consistency": ("none", "atomic"),

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -114,6 +115,28 @@ def test_a_new_commit_wakes_a_table_on_change(watched: Watched) -> None:
     trickle.sql("INSERT INTO orders VALUES (9, 'e', 1)")
     assert watched.after(3) == ["refreshed awake"]
     assert watched.after(3) == []
+
+
+def test_many_small_files_become_one_and_nobody_notices(watched: Watched) -> None:
+    trickle = watched.trickle
+    runtime = trickle._runtime
+    runtime.settings = replace(runtime.settings, tidy_files=3)
+    trickle.create_stream_table("copy", "SELECT id, amount FROM orders", "1m")
+    trickle.create_stream_table("reader", "SELECT SUM(amount) AS s FROM copy", "1m")
+    told = []
+    for number in range(4):
+        trickle.sql(f"INSERT INTO orders VALUES ({10 + number}, 'w', {number})")
+        told += watched.after(60)
+        for name in ("copy", "reader"):
+            assert trickle.verify(name).equal
+    assert "tidied copy" in told
+    files = runtime.tables.latest_snapshot(trickle._table("copy").location).by_content
+    assert len(files) < 4
+    operations = [row["operation"] for row in trickle.sql("DESCRIBE HISTORY copy").collect()]
+    assert "OPTIMIZE" in operations
+    actions = list(trickle.refresh_history("reader")["action"])
+    assert actions.count("FULL") == 1
+    assert set(actions) <= {"FULL", "DIFFERENTIAL", "NO_DATA"}
 
 
 def test_it_runs_by_itself_until_it_is_told_to_stop(own: Trickle) -> None:

@@ -82,6 +82,8 @@ def _line(event: "Event") -> str:
             return f"{shown(event.name)}: suspended after repeated failures; mend it, then `trickle resume`"
         case "stale" | "retention":
             return f"{shown(event.name)}: {event.message}"
+        case "tidied":
+            return f"{shown(event.name)}: small files compacted"
         case "trouble":
             return event.message
     return ""

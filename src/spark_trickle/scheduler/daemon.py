@@ -24,6 +24,7 @@ from spark_trickle.refresh.pins import Pins, is_suspended
 from spark_trickle.refresh.remember import record_failure
 from spark_trickle.refresh.retention import Risk, risks
 from spark_trickle.refresh.runtime import Runtime
+from spark_trickle.refresh.tidy import tidy
 from spark_trickle.refresh.units import Terms, UnitFailed, refresh_unit, units_in
 from spark_trickle.scheduler.due import Crowd, Job, due
 from spark_trickle.scheduler.events import Event, Webhook
@@ -59,6 +60,8 @@ class Daemon:
         self._webhook: Webhook | None = None
         self._crowd = Crowd()
         self._stale: set[str] = set()
+        self._refreshed: set[str] = set()
+        """Tables that may have to be compacted."""
         self._risks: set[Risk] = set()
         self._looked_at: datetime | None = None
         self._guard = threading.RLock()
@@ -210,6 +213,8 @@ class Daemon:
         self._progress.begin(job.name)
         try:
             failed = not self._refresh(job)
+            if not failed:
+                self._tidy(job)
         finally:
             self._progress.end()
             with self._guard:
@@ -249,6 +254,21 @@ class Daemon:
             self._tell(Event("skipped" if skipped else "refreshed", name, job.at, result))
             done = done and not skipped
         return done
+
+    def _tidy(self, job: Job) -> None:
+        """Compact what was refreshed, once nothing waits any more. It is nobody's failure if that fails."""
+        with self._guard:
+            self._refreshed.update(job.tables)
+            if self.waiting:
+                return
+            names, self._refreshed = sorted(self._refreshed), set()
+        tables = read_graph(self._runtime.catalog).tables
+        for name in names:
+            try:
+                if name in tables and tidy(tables[name], self._runtime):
+                    self._tell(Event("tidied", name, job.at))
+            except Exception as error:
+                self._trouble(f"Compacting `{shown(name)}` failed: {sentence_of(error)}")
 
     def _failed(self, table: StreamTable, job: Job, error: TrickleError, *, recorded: bool = True) -> None:
         if not recorded:

@@ -16,7 +16,9 @@ from spark_trickle.errors import TrickleError
 from spark_trickle.names import shown
 from spark_trickle.refresh.results import RefreshResult
 
-Kind = Literal["started", "refreshed", "skipped", "failed", "suspended", "stale", "retention", "trouble"]
+Kind = Literal[
+    "started", "refreshed", "skipped", "failed", "suspended", "stale", "retention", "tidied", "trouble"
+]
 
 ALERTS: dict[Kind, str] = {
     "failed": "refresh_failed",
