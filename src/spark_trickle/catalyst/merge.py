@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spark_trickle.catalyst.plan import Attribute, Expression, Plan, Planner, items, output
-from spark_trickle.catalyst.totals import WIDE, Merge, RunningTotals, Total, is_decimal
+from spark_trickle.catalyst.totals import WIDE, Merge, RunningTotals, Total, is_decimal, is_plain
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,15 @@ class Merger:
 
     def _only(self, aggregate: Expression, condition: Expression) -> Expression:
         """The same aggregate over the rows that fulfil one more condition."""
-        where = aggregate.filter()
-        both = self.planner.all_of([where.get(), condition] if where.isDefined() else [condition])
+        planner, where = self.planner, aggregate.filter()
+        both = planner.all_of([where.get(), condition] if where.isDefined() else [condition])
         # A function of its own: two that share one also share the columns of their buffers.
         function = aggregate.aggregateFunction().clone()
-        return function.toAggregateExpression(False, self.planner.some(both))
+        arguments = items(function.children())
+        if all(map(is_plain, arguments)):
+            return function.toAggregateExpression(False, planner.some(both))
+        inside = [planner.only_if(both, argument) for argument in arguments]
+        return function.withNewChildren(planner.seq(inside)).toAggregateExpression()
 
     def merged(self, stored: Plan, keys: Sequence[int], totals: Sequence[int], change: Plan) -> Plan:
         """One row a group: its keys, its totals, whether the table holds it, and whether totals alone do not tell.
@@ -169,6 +173,8 @@ class Merger:
         for i, limit in self.running.limits:
             most = planner.cast_to(planner.literal(limit), str(values[i].dataType().catalogString()))
             wrong.append(planner.less(most, planner.first_present(values[i], most)))
+        own = planner.mapping([(t.attribute, v) for t, v in zip(self.running.totals, values, strict=True)])
+        wrong += [doubt.transformUp(own) for doubt in self.running.doubts]
         doubtful = planner.alias(planner.any_of(wrong), "doubtful")
         return planner.project([*found[:k], *named, known, doubtful], grouped)
 

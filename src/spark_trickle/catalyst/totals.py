@@ -26,6 +26,9 @@ from spark_trickle.catalyst.plan import (
 _EXACT_DOUBLE = 2**53
 WIDE = "decimal(20,0)"
 """Holds every integer, and its negative."""
+_MOST_SCALE = 6
+_SPREAD = 1000
+"""The mean square may be so many times the variance; Spark's own then has more than twelve digits."""
 _INTEGERS = frozenset({"byte", "short", "integer", "long", "tinyint", "smallint", "int", "bigint"})
 
 
@@ -61,6 +64,8 @@ class RunningTotals:
     """Output columns of the aggregate that hold the totals."""
     limits: list[tuple[int, int]] = field(default_factory=list)
     """Totals that must stay below a limit for the values to be exact."""
+    doubts: list[Expression] = field(default_factory=list)
+    """Conditions over totals under which values computed from them are not exact."""
     values: dict[Expression, Expression] = field(default_factory=dict)
     rows: int = 0
     """The total that counts all rows of a group."""
@@ -83,6 +88,7 @@ class RunningTotals:
         if argument is not None and not argument.nullable():
             argument = None
         counted = self.planner.literal_int(1) if argument is None else argument
+        counted, where = _filtered(self.planner, counted, where)
         function = self.planner.expressions.aggregate.Count(self.planner.seq([counted]))
         return self._total(function, Merge.ADD, where)
 
@@ -104,6 +110,8 @@ class RunningTotals:
                 return self._present(function, function.child(), Merge.GREATEST, where)
             case "BitXorAgg":
                 return self._present(function, function.child(), Merge.PARITY, where)
+            case "VariancePop" | "VarianceSamp" | "StddevPop" | "StddevSamp":
+                return self._moment(function, where)
         return None
 
     def _present(self, function: Expression, argument: Expression, merge: Merge, where: Any) -> Expression:
@@ -120,7 +128,8 @@ class RunningTotals:
 
     def _average(self, function: Expression, where: Any) -> Expression:
         """Spark's own last step of AVG, over our sum and count."""
-        planner, argument = self.planner, function.child()
+        planner = self.planner
+        argument, where = _filtered(planner, function.child(), where)
         count = self._count(argument, where)
         sums = planner.expressions.aggregate.Sum
         if is_decimal(argument.dataType()):
@@ -138,11 +147,65 @@ class RunningTotals:
         )
         return function.evaluateExpression().transformUp(replaced)
 
+    def _moment(self, function: Expression, where: Any) -> Expression | None:
+        """Spark's own last step of VAR and STDDEV, over n·Σ(x − mean)² = n·Σx² − (Σx)², which is exact here.
+
+        Spark adds rounded values in any order. Where the spread is small beside the values, or none, it has fewer
+        digits than we compare, so such groups are left to it.
+        """
+        planner, argument = self.planner, function.child()
+        if kind_of(argument) == "Cast":  # Spark's own, to DOUBLE
+            argument = argument.child()
+        if not _adds_exactly(argument.dataType()):
+            return None
+        scale = int(argument.dataType().scale()) if is_decimal(argument.dataType()) else 0
+        if scale > _MOST_SCALE:
+            return None
+        argument, where = _filtered(planner, argument, where)
+        aggregates, fitted = planner.expressions.aggregate, planner.try_cast_to
+        short = fitted(argument, f"decimal(13,{scale})")
+        count = self._count(argument, where)
+        counted = self._total(aggregates.Count(planner.seq([short])), Merge.ADD, where)
+        total = self._total(aggregates.Sum(short), Merge.ADD, where, count)
+        squares = self._total(aggregates.Sum(planner.times(short, short)), Merge.ADD, where, count)
+        n, added = self._attribute(count), fitted(self._attribute(total), f"decimal(18,{scale})")
+        squared = fitted(self._attribute(squares), f"decimal(26,{2 * scale})")
+        scaled = planner.times(fitted(n, "decimal(10,0)"), squared)
+        spread = planner.plus(scaled, planner.negated(planner.times(added, added)))
+        rows, of_all, of_mean, none, share = (
+            planner.cast_to(value, "double")
+            for value in (n, scaled, spread, planner.literal(0), planner.literal(_SPREAD))
+        )
+        several, small = planner.less(planner.literal(1), n), planner.times(of_mean, share)
+        self.doubts += [
+            planner.unequal(n, self._attribute(counted)),
+            planner.both(planner.less(planner.literal(0), n), planner.is_null(spread)),
+            planner.both(several, planner.less(small, of_all)),
+        ]
+        moment = planner.either(self._is_zero(count), none, planner.divided(of_mean, rows))
+        size, _, second = items(function.aggBufferAttributes())
+        return function.evaluateExpression().transformUp(planner.mapping([(size, rows), (second, moment)]))
+
     def _attribute(self, number: int) -> Attribute:
         return self.totals[number].attribute
 
     def _is_zero(self, number: int) -> Expression:
         return self.planner.equal(self._attribute(number), self.planner.literal(0))
+
+
+def is_plain(argument: Expression) -> bool:
+    """Computing it cannot fail, so nobody minds if it is computed for rows that a FILTER drops.
+
+    Aggregates of one argument share its value, and Spark computes what is shared before it looks at their filters.
+    """
+    return kind_of(argument) in {"AttributeReference", "Literal"}
+
+
+def _filtered(planner: Planner, argument: Expression, where: Any) -> tuple[Expression, Any]:
+    """A filtered argument as one that is NULL elsewhere, and no filter; a plain one as it is."""
+    if not where.isDefined() or is_plain(argument):
+        return argument, where
+    return planner.only_if(where.get(), argument), planner.none
 
 
 def running_totals(planner: Planner, aggregate: Plan) -> RunningTotals | None:

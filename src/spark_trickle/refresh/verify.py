@@ -25,6 +25,8 @@ from spark_trickle.storage.tables import VersionUnavailable
 _SHOWN = 20
 _PAIRED = 10_000
 _TOLERANCE = 1e-9
+_NOISE = 1e-12
+"""What is left of sums that cancel out, such as the variance of equal values."""
 
 
 def verify_table(
@@ -42,9 +44,7 @@ def verify_table(
             code="VERSION_UNAVAILABLE",
         ) from None
     now = Moment(read, frontier.data_timestamp)
-    with Computation(
-        prepared, runtime.tables, Moment(), now, runtime.settings.local_change_rows
-    ) as computation:
+    with Computation(prepared, runtime.tables, Moment(), now, runtime.settings) as computation:
         difference = computation.difference(stored)
         return _judge(shown(table.name), version, prepared, None if difference is None else difference.rows)
 
@@ -104,7 +104,9 @@ def _unpaired(rows: list[Row], places: dict[int, bool]) -> list[Row]:
 
 def _close(one: Any, two: Any) -> bool:
     if isinstance(one, float) and isinstance(two, float):
-        return math.isclose(one, two, rel_tol=_TOLERANCE) or (math.isnan(one) and math.isnan(two))
+        return math.isclose(one, two, rel_tol=_TOLERANCE, abs_tol=_NOISE) or (
+            math.isnan(one) and math.isnan(two)
+        )
     return (one is None) == (two is None)
 
 
