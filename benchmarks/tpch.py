@@ -22,12 +22,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from benchmarks.common import FEED, create_pair, measured, place
+from benchmarks.common import FEED, Pair, create_pair, measured, place
 from tests.spark.tpch_queries import TABLES, queries
 
-from spark_trickle import Trickle
+from spark_trickle import Action, Trickle
 
 FILES = {"lineitem": 16, "orders": 8, "partsupp": 4}
+WARM_UP = 2
+"""Rounds that are not counted: code is compiled in the first, and AUTO has seen both ways after the second."""
 RECENT_KEYS, RECENT_SHARE = 0.05, 0.8
 """The recent stream: this share of the changes lies among the newest of the keys."""
 
@@ -130,10 +132,16 @@ def measure(trickle: Trickle, number: int, stream: str) -> Measured:
     )
     print(
         f"{stream:<8} q{number:<3} {found.action:<13} {auto:7.2f} s, full {full:7.2f} s, {found.ratio:6.2f} ×, "
-        f"{jobs:3} jobs{'' if found.right else '  WRONG'}",
+        f"{jobs:3} jobs{'' if found.right else '  WRONG'}{_why(pair)}",
         flush=True,
     )
     return found
+
+
+def _why(pair: Pair) -> str:
+    """Where AUTO recomputed: why."""
+    result = pair.change.result
+    return f"  {result.reason}" if result.action is Action.FULL else ""
 
 
 def report(found: Sequence[Measured], stream: str) -> None:
@@ -168,13 +176,13 @@ def main() -> int:
             print(f"q{number} created", flush=True)
         orders = Orders(options.scale, options.seed)
         cycle = 0
-        for _ in range(options.rounds + 1):  # the first round warms up
+        for _ in range(options.rounds + WARM_UP):
             for stream in options.streams:
                 cycle += 1
                 change(trickle, orders, stream, options.change, options.scale, cycle)
                 print(f"change {cycle}: {stream}", flush=True)
                 measurements = [measure(trickle, number, stream) for number in chosen]
-                if cycle > len(options.streams):
+                if cycle > WARM_UP * len(options.streams):
                     found += measurements
     for stream in options.streams:
         report(found, stream)

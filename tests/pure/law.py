@@ -18,7 +18,7 @@ from spark_trickle.algebra.relations import (
     Scan,
 )
 from spark_trickle.algebra.repeatable import repeatability
-from spark_trickle.algebra.traverse import walk
+from spark_trickle.algebra.traverse import sources_of, walk
 from spark_trickle.incremental import differentiate, maintain, prune
 from spark_trickle.incremental.maintain import ByKey, ByWeight, Iterate, Maintenance, TopRows
 from tests.pure.cases import Case
@@ -44,11 +44,17 @@ def changes(case: Case) -> list[Node]:
 
 
 def check_pruned_change(case: Case) -> None:
-    """Without the branches of unchanged sources it evaluates to the same."""
-    for change in changes(case):
-        pruned = prune.Pruner(case.changed).node(change)
+    """Without the branches of unchanged sources it evaluates to the same, whether keys or all rows are read."""
+    for change, small in itertools.product(changes(case), small_sources(case)):
+        pruned = prune.Pruner(case.changed, small).node(change)
         found = Interpreter(case.database).evaluate(pruned) if pruned else Counter()
         assert net(found) == difference(case)
+
+
+def small_sources(case: Case) -> list[Set[str]]:
+    """None, each alone, all."""
+    every = sources_of(case.plan)
+    return [frozenset(), *({source} for source in sorted(every)), every]
 
 
 def check_pairs(case: Case) -> None:
@@ -82,7 +88,8 @@ class Chaperone(Interpreter):
 def check_maintained(case: Case) -> None:
     """The stored old answer becomes the new answer, up to columns no two evaluations agree on."""
     plans = [maintain.maintain(case.plan, only_real_pairs=real) for real in (False, True)]
-    for plan, pruner in itertools.product(plans, (None, prune.Pruner(case.changed))):
+    pruners = [None, *(prune.Pruner(case.changed, small) for small in small_sources(case))]
+    for plan, pruner in itertools.product(plans, pruners):
         stored = Interpreter(case.database).evaluate(case.plan, OLD)
         refreshed = apply(plan, case, stored, pruner)
         assert all(count > 0 for count in refreshed.values())

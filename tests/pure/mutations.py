@@ -50,7 +50,7 @@ right_matching = restriction.matching
 right_restrict = restriction.restrict
 right_keys = Interpreter._find_keys
 right_prune = Pruner._prune
-right_pruned_keys = Pruner.keys
+right_pruned_keys = Pruner._key_set
 
 
 def breaks(place: object, attribute: str, *, unrepeatable: bool = False) -> Callable[[Callable], Callable]:
@@ -278,9 +278,9 @@ def pruning_drops_a_whole_unless_all_its_sources_changed(self, node):
     return right_prune(self, node)
 
 
-@breaks(Pruner, "keys")
+@breaks(Pruner, "_key_set")
 def pruning_drops_keys_unless_every_input_changed(self, keys):
-    if any(self.node(part) is None for part, _ in keys.parts):
+    if any(self._node(part) is None for part, _ in keys.parts):
         return None
     return right_pruned_keys(self, keys)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from spark_trickle.refresh.choose import Action, Facts, SourceChange, choose_action
@@ -58,7 +60,14 @@ def test_the_seconds_of_a_recomputation_are_the_middle_ones() -> None:
 def test_what_was_done_last_is_done_again_unless_the_other_is_clearly_better(
     differential: float | None, full: float | None, last_was_full: bool, expected: bool
 ) -> None:
-    assert Prediction(differential, full, last_was_full).prefers_full is expected
+    assert Prediction(differential, full, last_was_full, trials=2).prefers_full is expected
+
+
+def test_the_first_differential_refresh_decides_nothing_unless_it_was_given_up() -> None:
+    full, slow = Past(True, 1.0), Past(False, 9.0, 10)
+    assert not predict([slow, full], 10).prefers_full
+    assert predict([slow, slow, full], 10).prefers_full
+    assert predict([replace(slow, given_up=True), full], 10).prefers_full
 
 
 def test_a_change_is_given_up_only_where_recomputing_is_known_to_be_shorter() -> None:
@@ -68,7 +77,7 @@ def test_a_change_is_given_up_only_where_recomputing_is_known_to_be_shorter() ->
 
 
 def test_cost_decides_in_mode_auto_and_for_large_sources_only() -> None:
-    dear = Prediction(9.0, 3.0)
+    dear = Prediction(9.0, 3.0, trials=2)
     facts = Facts("AUTO", (SourceChange("t", 0.01, 10**9),), source_bytes=10**9, prediction=dear)
     decision = choose_action(facts)
     assert (decision.action, decision.predicted) == (Action.FULL, 3.0)

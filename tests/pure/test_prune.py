@@ -2,14 +2,30 @@
 
 import pytest
 
-from spark_trickle.algebra.relations import NEW, At, Changes, Concat, Held, KeysOf, Matching, Net, Node, Sum
+from spark_trickle.algebra.relations import (
+    NEW,
+    At,
+    Changes,
+    Column,
+    Concat,
+    Held,
+    KeysOf,
+    Matching,
+    Net,
+    Node,
+    Operator,
+    Scan,
+    Sum,
+)
 from spark_trickle.algebra.render import render
 from spark_trickle.algebra.restrict import restrict
+from spark_trickle.algebra.shared import Sharing
 from spark_trickle.incremental.differentiate import differentiate
 from spark_trickle.incremental.prune import Pruner
 from tests.pure.examples import (
     CUSTOMER,
     ID,
+    NAME,
     count,
     customers,
     except_all,
@@ -101,3 +117,34 @@ def test_a_union_restricted_to_no_keys_at_all_is_empty() -> None:
     both = restrict(union_all(orders(), orders()), NEW, {0: ID.id}, keys)
     assert Pruner(set()).node(both) is None
     assert Pruner(set()).node(Matching(both, ((0, ID.id),), keys)) is None
+
+
+def test_a_source_that_is_read_whole_needs_no_keys() -> None:
+    change = differentiate(join(orders(), customers()))
+    (by_key,) = Pruner({"orders"}).node(change).changes
+    (whole,) = Pruner({"orders"}, {"customers"}).node(change).changes
+    assert isinstance(by_key.right, Matching)
+    assert isinstance(whole.right, At)
+
+
+def test_rows_are_held_where_somebody_asks_for_their_keys() -> None:
+    change = differentiate(join(orders(), customers()))
+    for small, several in ((set(), True), ({"customers"}, False)):
+        pruned, sharing = Pruner({"orders"}, small).node(change), Sharing()
+        sharing.add(pruned)
+        sharing.add(pruned)
+        (term,) = pruned.changes
+        assert sharing.is_shared(term.left) is several
+
+
+def test_a_small_source_that_decides_what_else_is_read_is_read_by_keys() -> None:
+    """A changed segment leads to its customers, and those to their orders: not all customers to all orders."""
+    label = Column(31, "label", "string")
+    segments = Scan((label,), "segments", Operator(None, "segments"))
+    query = join(join(orders(), customers()), segments, (NAME, label))
+    (term,) = Pruner({"segments"}, {"customers"}).node(differentiate(query)).changes
+    assert isinstance(term.left.right.child, Matching)
+    ((rows, _),) = term.left.left.keys.parts
+    assert rows is term.left.right
+    (both_small,) = Pruner({"segments"}, {"customers", "orders"}).node(differentiate(query)).changes
+    assert isinstance(both_small.left.right.child, At)

@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from tests.spark.random_queries import generate
 from tests.spark.random_regressions import FOLDER, Case
 from tests.spark.random_replay import Edit, Watched, replay, unchanged
 from tests.spark.random_shrink import shrink
-from tests.spark.session import start
+from tests.spark.session import as_in_production, start
 from tests.spark.shapes import TABLES, Edits
 
 GROUP = 20
@@ -161,7 +162,8 @@ def run(task: Run, queries: int, until_found: bool = False) -> Summary:
     groups = range(0, queries, GROUP)
     for number, first in enumerate(groups):
         seeds = [1000 * task.seed + i for i in range(first, min(first + GROUP, queries))]
-        task.group(number, seeds)
+        with as_in_production(task.trickle) if number % 2 else nullcontext():
+            task.group(number, seeds)
         seconds = time.monotonic() - started
         print(
             f"group {number + 1}/{len(groups)}: {dict(summary.actions)}, {len(summary.refused)} refused, "

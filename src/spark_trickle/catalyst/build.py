@@ -6,16 +6,12 @@ unchanged. A change has one more column, the weight, at the end.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Protocol, assert_never
+from typing import assert_never
 
 from pyspark.sql import DataFrame
 
 from spark_trickle.algebra.relations import (
-    NEW,
-    OLD,
     At,
     Changes,
     Concat,
@@ -31,18 +27,17 @@ from spark_trickle.algebra.relations import (
     Part,
     Partners,
     PerKey,
-    Relation,
     RowWise,
     Scan,
     Signed,
     Sum,
     Top,
-    Version,
     Whole,
 )
-from spark_trickle.algebra.traverse import scans_of
+from spark_trickle.algebra.shared import Sharing
 from spark_trickle.catalyst import held
 from spark_trickle.catalyst.holder import Holder
+from spark_trickle.catalyst.leaves import Leaves, Reader
 from spark_trickle.catalyst.plan import (
     WEIGHT,
     Attribute,
@@ -54,27 +49,7 @@ from spark_trickle.catalyst.plan import (
     kind_of,
     output,
 )
-from spark_trickle.catalyst.time import CLOCK, at_instant, clock_column
-
-
-class Reader(Protocol):
-    """Where the rows of a source come from."""
-
-    def rows(self, source: str, version: Version, columns: Sequence[str]) -> DataFrame:
-        """The source's columns at one version."""
-        ...
-
-    def changes(self, source: str, columns: Sequence[str]) -> DataFrame | None:
-        """The netted change of these columns, weight last; None when there is none."""
-        ...
-
-    def table(self, source: str, version: Version) -> Plan | None:
-        """The source with all its columns as one leaf of a plan, where it is a table."""
-        ...
-
-    def instant(self, version: Version) -> datetime:
-        """The time that the clock shows at one version."""
-        ...
+from spark_trickle.catalyst.time import clock_column
 
 
 @dataclass(frozen=True)
@@ -90,24 +65,25 @@ class Builder:
 
     def __init__(self, planner: Planner, reader: Reader, holder: Holder) -> None:
         self._planner = planner
-        self._reader = reader
         self._holder = holder
+        self._leaves = Leaves(planner, reader, holder)
         self._built: dict[int, Built | None] = {}
-        self._versions: dict[tuple[int, Version], Plan] = {}
         self._attributes: dict[int, Attribute] = {}
         self._keys: dict[int, Plan | None] = {}
-        self._changes: dict[tuple[str, tuple[str, ...]], Plan | None] = {}
-        self._many = False
-        """A source has changed in more rows than the driver holds."""
-        self.changed_rows = 0
-        """Netted change rows read from the sources so far."""
+        self._sharing = Sharing()
         self._alive: list[Node | KeysOf | Plan] = []
+
+    @property
+    def changed_rows(self) -> int:
+        """Netted change rows read from the sources so far."""
+        return self._leaves.changed_rows
 
     def plan(self, node: Node) -> Plan | None:
         """The plan of a relation or a change, under the query's own ids; None when it is empty without looking.
 
         A frame of it may have other ids: Spark renews those of relations that occur twice.
         """
+        self._sharing.add(node)
         built = self._build(node)
         return None if built is None else built.plan
 
@@ -129,9 +105,10 @@ class Builder:
     def _visit(self, node: Node) -> Built | None:
         match node:
             case Changes(scan=scan):
-                return self._source_change(scan)
+                change = self._leaves.change(scan)
+                return None if change is None else Built(change, True)
             case At(relation=relation, version=version):
-                return Built(self._at(relation, version), False)
+                return Built(self._leaves.at(relation, version), False)
             case RowWise(child=child):
                 return self._row_wise(node, self._build(child))
             case Concat(children=children):
@@ -145,12 +122,13 @@ class Builder:
                 plans = [part.plan for part in parts if part is not None]
                 return Built(self._planner.with_children(node.operator.payload, plans), False)
             case Held(child=child, keys=keys):
-                return self._at_hand(self._build(child), keys)
-            case Matching(child=child, keys=keys, on=on, needed=needed):
                 rows = self._build(child)
-                if needed:
-                    return self._matching(rows, keys, on)
-                return self._narrowed(rows, keys, on) if self._are_few(keys) else rows
+                return self._at_hand(rows, keys) if self._sharing.is_shared(node) else rows
+            case Matching(child=child, keys=keys, on=on, needed=needed):
+                if not needed and not self._are_few(keys):
+                    return self._build(child)
+                rows = self._reachable(child, keys, on)
+                return self._matching(rows, keys, on) if needed else self._narrowed(rows, keys, on)
             case Partners(left=left, change=change, join=join):
                 return self._partners(self._build(left), self._build(change), join)
             case Signed(child=child, sign=sign):
@@ -167,88 +145,6 @@ class Builder:
             case Scan() | Whole() | Top() | Loop():
                 raise TypeError(f"{type(node).__name__} needs a version: wrap it in At")
         assert_never(node)
-
-    # Leaves
-
-    def _at(self, relation: Node, version: Version) -> Plan:
-        if (id(relation), version) not in self._versions:
-            self._alive.append(relation)
-            self._versions[id(relation), version] = self._evaluated(relation, version)
-        return self._versions[id(relation), version]
-
-    def _evaluated(self, relation: Node, version: Version) -> Plan:
-        assert isinstance(relation, Relation)  # noqa: S101 - a change has no version
-        if isinstance(relation, Scan):
-            return self._scan(relation, version)
-        scans = list(scans_of(relation))
-        replaced = [(s.operator.payload, self._at(s, version)) for s in scans if s.source != CLOCK]
-        plan = self._planner.replace_nodes(relation.operator.payload, replaced)
-        if any(s.source == CLOCK for s in scans):
-            plan = at_instant(self._planner, plan, self._reader.instant(version))
-        return plan
-
-    def _scan(self, scan: Scan, version: Version) -> Plan:
-        if scan.source == CLOCK:
-            return self._planner.project([self._time(scan, version)], self._planner.one_row())
-        table, leaf = self._reader.table(scan.source, version), scan.operator.payload
-        if table is not None and table.schema().equals(leaf.schema()):  # type: ignore[attr-defined]
-            found = self._planner.under_ids(table, leaf.output())  # type: ignore[attr-defined]
-            if found is not None:
-                return found
-        frame = self._reader.rows(scan.source, version, [c.name for c in scan.columns])
-        return self._adopt(scan, self._planner.analyzed(frame), weighted=False)
-
-    def _time(self, clock: Scan, version: Version) -> Expression:
-        now = clock_column(clock.operator.payload)
-        assert now is not None  # noqa: S101 - that is how the clock was found
-        return self._planner.alias(
-            self._planner.timestamp(self._reader.instant(version)), now.name(), now.exprId()
-        )
-
-    def _clock_change(self, scan: Scan) -> Built | None:
-        """One row with the old time taken away and the new one added."""
-        if self._reader.instant(OLD) == self._reader.instant(NEW):
-            return None
-        planner = self._planner
-        ends = [
-            planner.project(
-                [self._time(scan, version), planner.alias(planner.literal(sign), WEIGHT)], planner.one_row()
-            )
-            for version, sign in ((OLD, -1), (NEW, +1))
-        ]
-        return Built(planner.union(ends), True)
-
-    def _source_change(self, scan: Scan) -> Built | None:
-        if scan.source == CLOCK:
-            return self._clock_change(scan)
-        wanted = tuple(c.name for c in scan.columns)
-        key = (scan.source, wanted)
-        if key not in self._changes:
-            frame = self._reader.changes(scan.source, wanted)
-            self._changes[key] = None if frame is None else self._holder.hold(frame)
-            self.changed_rows += self._count(self._changes[key])
-            self._many = self._many or not held.is_held(self._changes[key])
-        plan = self._changes[key]
-        return None if plan is None else Built(self._adopt(scan, plan, weighted=True), True)
-
-    def _count(self, plan: Plan | None) -> int:
-        if plan is None:
-            return 0
-        return held.count(plan) if held.is_held(plan) else self._planner.frame(plan).count()
-
-    def _adopt(self, scan: Scan, plan: Plan, weighted: bool) -> Plan:
-        """The plan under the ids of the leaf it stands for; columns nobody reads are NULL."""
-        own = output(plan)
-        found = {c.id: have for c, have in zip(scan.columns, own[: len(scan.columns)], strict=True)}
-        columns = [
-            self._planner.alias(
-                found.get(column_id(want)) or self._planner.null(want.dataType()), want.name(), want.exprId()
-            )
-            for want in output(scan.operator.payload)
-        ]
-        if weighted:
-            columns.append(self._planner.alias(own[-1], WEIGHT))
-        return self._planner.project(columns, plan)
 
     # Operators
 
@@ -316,6 +212,17 @@ class Builder:
             plan = planner.join(left.plan, right.plan, "Inner", None)
         return Built(planner.project([*wanted, *weight], plan), bool(weight))
 
+    def _reachable(self, rows: Node, keys: KeysOf, on: tuple[tuple[int, int], ...]) -> Built | None:
+        """The rows; of a source only those in files that the keys can reach."""
+        key_set = self.key_set(keys)
+        if not isinstance(rows, At) or not isinstance(rows.relation, Scan) or key_set is None:
+            return self._build(rows)
+        scan, names = rows.relation, {c.id: c.name for c in rows.columns}
+        within = {names[c]: self._holder.ranges(key_set, i) for i, c in on if c in names}
+        if not any(within.values()):
+            return self._build(rows)
+        return Built(self._leaves.scan(scan, rows.version, within), False)
+
     def _matching(self, child: Built | None, keys: KeysOf, on: tuple[tuple[int, int], ...]) -> Built | None:
         if child is None:
             return None
@@ -338,7 +245,7 @@ class Builder:
 
     def _at_hand(self, rows: Built | None, keys: KeysOf | None) -> Built | None:
         """Few rows as a relation of the driver. Many stay a plan: trying costs as much as evaluating it."""
-        if rows is None or self._many or (keys is not None and not self._are_few(keys)):
+        if rows is None or self._leaves.many or (keys is not None and not self._are_few(keys)):
             return rows
         few = self._holder.on_driver(self._planner.frame(rows.plan))
         if few is None:
@@ -396,6 +303,7 @@ class Builder:
         """A key set, evaluated once; None when it is empty."""
         if id(keys) not in self._keys:
             self._alive.append(keys)
+            self._sharing.add(keys)
             self._keys[id(keys)] = self._evaluate_keys(keys)
         return self._keys[id(keys)]
 

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 
 from spark_trickle.catalyst import held
 from spark_trickle.catalyst.identity import needs_encoding, net
-from spark_trickle.catalyst.listing import one_of
+from spark_trickle.catalyst.listing import Ranges, one_of, ranges_of
 from spark_trickle.catalyst.plan import WEIGHT, Attribute, Expression, Plan, Planner, output
 from spark_trickle.names import quote
 
@@ -32,6 +32,7 @@ class Holder:
         self._local_rows = local_rows
         self._kept: list[DataFrame] = []
         self._nulls: dict[int, frozenset[int]] = {}
+        self._ranges: dict[tuple[int, int], Ranges] = {}
         self._alive: list[Plan] = []
 
     def close(self) -> None:
@@ -84,7 +85,17 @@ class Holder:
     def _listed(self, on: Sequence[tuple[int, Attribute]], key_set: Plan) -> list[Expression | None]:
         if not held.is_held(key_set):
             return []
-        return [one_of(self._planner, column, key_set, i) for i, column in on]
+        return [one_of(self._planner, column, key_set, i, self.ranges(key_set, i)) for i, column in on]
+
+    def ranges(self, key_set: Plan, place: int) -> Ranges:
+        """Ranges in which all values of a key column lie; none where that is not known."""
+        if not held.is_held(key_set):
+            return ()
+        known = (id(key_set), place)
+        if known not in self._ranges:
+            self._alive.append(key_set)  # ids are only unique among living objects
+            self._ranges[known] = ranges_of(self._planner, key_set, place)
+        return self._ranges[known]
 
     def _has_null(self, key_set: Plan, places: Sequence[int]) -> bool:
         """Some key is NULL there, as far as the driver can tell."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import struct
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from py4j.java_gateway import JavaClass, JavaPackage
@@ -42,6 +43,15 @@ def scala_seq(jvm: Any, values: Iterable[Any]) -> Any:
     for value in values:
         array.add(value)
     return jvm.org.apache.spark.api.python.PythonUtils.toSeq(array)
+
+
+def scala_longs(spark: SparkSession, values: Sequence[int]) -> Any:
+    """A Scala sequence of BIGINTs, handed over in one piece."""
+    context, jvm = spark.sparkContext, java(spark)
+    gateway: Any = context._gateway
+    numbers = gateway.new_array(gateway.jvm.long, len(values))
+    jvm.java.nio.ByteBuffer.wrap(struct.pack(f">{len(values)}q", *values)).asLongBuffer().get(numbers)
+    return jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(numbers)
 
 
 _KNOWN: dict[int, _Names] = {}

@@ -6,12 +6,16 @@ of every piece of a file, so the ranges tell which pieces cannot hold any of the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spark_trickle.catalyst import held
 from spark_trickle.catalyst.plan import Expression, Plan, Planner, kind_of, output
 
+Ranges = Sequence[tuple[int, int]]
+"""Ranges of whole numbers, both ends included; a day is its number since 1970."""
+Within = Mapping[str, Ranges]
+"""Ranges by column; a column without ranges may hold anything."""
 _MOST_VALUES = 10_000
 _MOST_RANGES = 32
 _WHOLE = frozenset({"IntegerType", "LongType", "DateType"})
@@ -22,8 +26,11 @@ _LISTED = frozenset(
 """Types in which a value is found in a list exactly where SQL calls it equal; text is another, if not collated."""
 
 
-def one_of(planner: Planner, value: Expression, keys: Plan, place: int) -> Expression | None:
-    """The value is one of those in a column of held rows, NULL among them; None where a list cannot tell."""
+def one_of(planner: Planner, value: Expression, keys: Plan, place: int, within: Ranges) -> Expression | None:
+    """The value is one of those in a column of held rows, NULL among them; None where a list cannot tell.
+
+    `within` are ranges in which they all lie, if known.
+    """
     data_type = value.dataType()
     if not 0 < held.count(keys) <= _MOST_VALUES or not _is_listed(data_type):
         return None
@@ -37,7 +44,7 @@ def one_of(planner: Planner, value: Expression, keys: Plan, place: int) -> Expre
     if values.contains(None):
         return planner.any_of([listed, planner.is_null(value)])
     # The list comes first: it is false for almost every row, and the ranges are then not looked at.
-    return planner.all_of([listed, *_within(planner, value, keys, place)])
+    return planner.all_of([listed, *_between(planner, value, within)])
 
 
 def _is_listed(data_type: Any) -> bool:
@@ -45,19 +52,28 @@ def _is_listed(data_type: Any) -> bool:
     return kind in _LISTED or (kind == "StringType" and bool(data_type.isUTF8BinaryCollation()))
 
 
-def _within(planner: Planner, value: Expression, keys: Plan, place: int) -> list[Expression]:
-    """The value lies in one of the ranges of the keys, for types that are whole numbers; nothing for others."""
-    data_type = value.dataType()
-    kind, key = kind_of(data_type), output(keys)[place]
-    if kind not in _WHOLE:
+def ranges_of(planner: Planner, keys: Plan, place: int) -> Ranges:
+    """Ranges of whole numbers that hold all values of a column of held rows; none where there are no such ranges.
+
+    A day counts as its number. NULL lies in no range, so with a NULL there are none either.
+    """
+    key = output(keys)[place]
+    kind = kind_of(key.dataType())
+    if kind not in _WHOLE or not held.count(keys):
         return []
     number = planner.alias(planner.expressions.UnixDate(key) if kind == "DateType" else key, "n")
     found = [row[0] for row in planner.frame(planner.project([number], keys)).collect()]
-    bounds = [[planner.number(end, data_type) for end in ends] for ends in ranges(found, _MOST_RANGES)]
+    return [] if None in found else ranges(found, _MOST_RANGES)
+
+
+def _between(planner: Planner, value: Expression, within: Ranges) -> list[Expression]:
+    """The value lies in one of the ranges; nothing where there are none."""
+    data_type = value.dataType()
+    bounds = [[planner.number(end, data_type) for end in ends] for ends in within]
     between = [
         planner.both(planner.at_most(low, value), planner.at_most(value, high)) for low, high in bounds
     ]
-    return [planner.any_of(between)]
+    return [planner.any_of(between)] if between else []
 
 
 def ranges(values: Sequence[int], most: int) -> list[tuple[int, int]]:

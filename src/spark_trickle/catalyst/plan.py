@@ -136,6 +136,9 @@ class Planner:
         mode = self.expressions.EvalMode.TRY()
         return self.expressions.Cast(child, data_type, self.none, mode)
 
+    def try_cast_to(self, child: Expression, ddl: str) -> Expression:
+        return self.try_cast(child, self._parser().parseDataType(ddl))
+
     def _type(self, name: str) -> Any:
         return getattr(getattr(self.jvm.org.apache.spark.sql.types, f"{name}$"), "MODULE$")
 
@@ -206,6 +209,10 @@ class Planner:
     def either(self, condition: Expression, yes: Expression, no: Expression) -> Expression:
         return self.expressions.If(condition, yes, no)
 
+    def only_if(self, condition: Expression, value: Expression) -> Expression:
+        """NULL elsewhere, where the value is not computed."""
+        return self.either(condition, value, self.null(value.dataType()))
+
     def first_present(self, *values: Expression) -> Expression:
         """The first that is not NULL."""
         return self.expressions.Coalesce(self.seq(values))
@@ -237,6 +244,9 @@ class Planner:
 
     def times(self, left: Expression, right: Expression) -> Expression:
         return self.expressions.Multiply(left, right)
+
+    def divided(self, left: Expression, right: Expression) -> Expression:
+        return self.expressions.Divide(left, right)
 
     def all_of(self, conditions: Sequence[Expression]) -> Expression | None:
         return reduce(self.expressions.And, conditions) if conditions else None

@@ -14,9 +14,11 @@ from spark_trickle.catalyst.build import Builder
 from spark_trickle.catalyst.definition import Definition
 from spark_trickle.catalyst.holder import Difference, Holder
 from spark_trickle.catalyst.identity import net
+from spark_trickle.catalyst.listing import Within
 from spark_trickle.catalyst.merge import Groups, Merger
 from spark_trickle.catalyst.plan import WEIGHT, Plan, Planner, output
 from spark_trickle.catalyst.time import CLOCK
+from spark_trickle.config import Settings
 from spark_trickle.incremental.maintain import ByKey, ByWeight, Iterate, Recompute, TopRows, Totals
 from spark_trickle.incremental.prune import Pruner
 from spark_trickle.names import quote
@@ -41,6 +43,10 @@ def layout_of(definition: Definition) -> Layout:
     return Layout.of(definition.schema, definition.hidden)
 
 
+def _size(moment: Moment, source: str) -> int:
+    return moment.snapshots[source].size_in_bytes if source in moment.snapshots else 0
+
+
 class VersionReader:
     """Reads sources at the two ends of an interval, in the session of the definition."""
 
@@ -51,8 +57,8 @@ class VersionReader:
     def rows(self, source: str, version: Version, columns: Sequence[str]) -> DataFrame:
         return self._tables.rows(self._ends[version].snapshots[source], columns)
 
-    def table(self, source: str, version: Version) -> Plan:
-        return self._tables.leaf(self._ends[version].snapshots[source])
+    def table(self, source: str, version: Version, within: Within) -> Plan:
+        return self._tables.leaf(self._ends[version].snapshots[source], within)
 
     def changes(self, source: str, columns: Sequence[str]) -> DataFrame | None:
         old, new = (self._ends[version].snapshots[source] for version in (OLD, NEW))
@@ -68,18 +74,20 @@ class Computation:
     """Evaluates one definition over one interval; a context manager that lets go of what it held."""
 
     def __init__(
-        self, prepared: Prepared, tables: DeltaTables, old: Moment, new: Moment, local_rows: int
+        self, prepared: Prepared, tables: DeltaTables, old: Moment, new: Moment, settings: Settings
     ) -> None:
         self._definition = prepared.definition
         self._planner: Planner = prepared.planner
         self._tables = tables.in_session(prepared.planner.spark)
         self._layout = layout_of(prepared.definition)
         self._reader = VersionReader(self._tables, old, new)
-        self._holder = Holder(prepared.planner, local_rows)
+        self._holder = Holder(prepared.planner, settings.local_change_rows)
         self._builder = Builder(self._planner, self._reader, self._holder)
         before, after = old.snapshots, new.snapshots
         moved = {n for n in after if n in before and before[n] is not after[n]}
         self._changed = frozenset(moved | ({CLOCK} if old.at != new.at else set()))
+        small = settings.whole_read_bytes
+        self._whole = frozenset(n for n in after if all(_size(m, n) <= small for m in (old, new)))
 
     def __enter__(self) -> Computation:
         return self
@@ -128,12 +136,12 @@ class Computation:
         return self._against(rows, self._stored(stored))
 
     def _by_weight(self, maintenance: ByWeight) -> Difference | None:
-        plan = Pruner(self._changed).node(maintenance.change)
+        plan = Pruner(self._changed, self._whole).node(maintenance.change)
         change = self._builder.change(plan) if plan is not None else None
         return None if change is None else self._netted(change.toDF(*self._layout.names, WEIGHT))
 
     def _by_key(self, maintenance: ByKey, stored: Snapshot) -> Difference | None:
-        pruner = Pruner(self._changed)
+        pruner = Pruner(self._changed, self._whole)
         keys = pruner.keys(maintenance.keys)
         key_set = self._builder.key_set(keys) if keys is not None else None
         if key_set is None:
@@ -141,17 +149,14 @@ class Computation:
         new = pruner.node(maintenance.new)
         rows = self._builder.rows(new) if new is not None else None
         places = {c.id: i for i, c in enumerate(self._definition.relation.columns)}
-        kept = self._planner.analyzed(self._placed(stored))
-        columns = output(kept)
-        on = [(i, columns[places[c]]) for i, c in enumerate(maintenance.columns)]
-        old = self._planner.frame(self._holder.semi_join(kept, on, key_set))
+        old = self._planner.frame(self._touched(stored, [places[c] for c in maintenance.columns], key_set))
         return self._holder.difference(None if rows is None else self._exact(rows), old, len(PLACE))
 
     def _totals(self, maintenance: Totals, stored: Snapshot) -> Difference | None:
         """The totals of the change merged with the stored ones; groups of which they do not tell, evaluated again."""
         running = self._definition.totals
         assert running is not None  # noqa: S101 - that is how the maintenance was chosen
-        node = Pruner(self._changed).node(maintenance.change)
+        node = Pruner(self._changed, self._whole).node(maintenance.change)
         change = self._builder.plan(node) if node is not None else None
         if change is None:
             return None
@@ -161,10 +166,7 @@ class Computation:
             return None
         places = {c.id: i for i, c in enumerate(self._definition.relation.columns)}
         keys, totals = ([places[c] for c in cs] for cs in (maintenance.columns, maintenance.places))
-        kept = planner.analyzed(self._placed(stored))
-        columns = output(kept)
-        if keys:
-            kept = self._holder.semi_join(kept, [(i, columns[k]) for i, k in enumerate(keys)], delta)
+        kept = self._touched(stored, keys, delta)
         kept = self._holder.hold(planner.frame(kept)) or planner.empty(kept.output())
         merged = self._holder.hold(planner.frame(merger.merged(kept, keys, totals, delta)))
         if merged is None:
@@ -185,7 +187,7 @@ class Computation:
 
     def _top_rows(self, maintenance: TopRows, stored: Snapshot) -> Difference | None:
         """The competing rows at hand, as few as decide; then the query's own LIMIT over them, against the table."""
-        plan = Pruner(self._changed).node(maintenance.change)
+        plan = Pruner(self._changed, self._whole).node(maintenance.change)
         change = self._builder.change(plan) if plan is not None else None
         if change is None:
             return None
@@ -235,9 +237,16 @@ class Computation:
     def _stored(self, snapshot: Snapshot) -> DataFrame:
         return self._tables.rows(snapshot).selectExpr(*self._layout.unpack())
 
-    def _placed(self, snapshot: Snapshot) -> DataFrame:
-        """The same, each row with its place."""
-        return self._tables.rows(snapshot).selectExpr(*self._layout.unpack(), *PLACE)
+    def _touched(self, stored: Snapshot, columns: Sequence[int], key_set: Plan) -> Plan:
+        """The table's rows whose columns, by place, equal the first ones of the key set; each with its place."""
+        names = [f.name for f in self._layout.visible.fields]
+        within = {names[c]: self._holder.ranges(key_set, i) for i, c in enumerate(columns) if c < len(names)}
+        rows = self._tables.rows(stored, within=within).selectExpr(*self._layout.unpack(), *PLACE)
+        plan = self._planner.analyzed(rows)
+        if not columns:
+            return plan
+        own = output(plan)
+        return self._holder.semi_join(plan, [(i, own[c]) for i, c in enumerate(columns)], key_set)
 
     def _netted(self, change: DataFrame) -> Difference | None:
         plan = self._holder.netted(change)

@@ -16,6 +16,8 @@ GIVEN_UP = "given up"
 """The step of a refresh under which the time of a differential attempt is recorded that was given up."""
 _MARGIN = 1.2
 """Another action than last time must be better by this factor."""
+_TRIALS = 2
+"""The first differential refresh also compiles what it runs, so it alone says little."""
 _FEW = 10_000
 _PATIENCE = 2.0
 _SHORTEST_LIMIT = 10.0
@@ -28,6 +30,7 @@ class Past:
     full: bool
     seconds: float
     changed_rows: int | None = None
+    given_up: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +40,12 @@ class Prediction:
     differential: float | None = None
     full: float | None = None
     last_was_full: bool = False
+    trials: int = 0
+    """How many differential refreshes it is told from; one that was given up is as good as two."""
 
     @property
     def prefers_full(self) -> bool:
-        if self.differential is None or self.full is None:
+        if self.differential is None or self.full is None or self.trials < _TRIALS:
             return False
         return self.differential > self.full * (1 / _MARGIN if self.last_was_full else _MARGIN)
 
@@ -59,6 +64,7 @@ def predict(past: Sequence[Past], changed_rows: int | None) -> Prediction:
         _at(points, changed_rows) if points and changed_rows is not None else None,
         median(full) if full else None,
         last_was_full=bool(known) and known[0].full,
+        trials=sum(_TRIALS if p.given_up else 1 for p in known if not p.full),
     )
 
 

@@ -305,9 +305,7 @@ class _Round:
         if self._tables[name].table_version is None or not same:
             return _Change(stored, rows, everything=True)
         nothing = Moment()
-        with Computation(
-            one, self._runtime.tables, nothing, nothing, self._runtime.settings.local_change_rows
-        ) as computation:
+        with Computation(one, self._runtime.tables, nothing, nothing, self._runtime.settings) as computation:
             change = computation.against(rows, stored)
         return None if change is None else _Change(stored, change.rows)
 

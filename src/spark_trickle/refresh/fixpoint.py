@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from spark_trickle.algebra.relations import NEW, At, Version
 from spark_trickle.catalyst.build import Builder
 from spark_trickle.catalyst.holder import Holder
+from spark_trickle.catalyst.listing import Within
 from spark_trickle.catalyst.plan import Plan
 from spark_trickle.names import quote
 from spark_trickle.refresh.compute import VersionReader
@@ -38,8 +39,8 @@ class _WithMembers:
             return self.found[source].select(*[quote(c) for c in columns])
         return self.outside.rows(source, version, columns)
 
-    def table(self, source: str, version: Version) -> Plan | None:
-        return None if source in self.found else self.outside.table(source, version)
+    def table(self, source: str, version: Version, within: Within) -> Plan | None:
+        return None if source in self.found else self.outside.table(source, version, within)
 
     def changes(self, source: str, columns: Sequence[str]) -> DataFrame | None:
         raise NotImplementedError("a fixpoint evaluates whole queries")

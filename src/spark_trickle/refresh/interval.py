@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from spark_trickle.catalog import StreamTable
 from spark_trickle.catalyst.definition import Definition
@@ -36,12 +35,14 @@ class Interval:
     old_snapshots: Mapping[str, Snapshot] = field(default_factory=dict)
     new_snapshots: Mapping[str, Snapshot] = field(default_factory=dict)
 
-    @cached_property
+    changed_rows: Mapping[str, int | None] = field(default_factory=dict)
+    """How many rows of each may have changed; None where nobody knows without reading."""
+
+    @property
     def estimated_rows(self) -> int | None:
-        """How many rows of the sources may have changed, by what their files say; None where one does not."""
-        counts = [changed_rows(self.old_snapshots[n], after) for n, after in self.new_snapshots.items()]
-        known = [count for count in counts if count is not None]
-        return sum(known) if len(known) == len(counts) else None
+        """The same of all sources."""
+        known = [count for count in self.changed_rows.values() if count is not None]
+        return sum(known) if len(known) == len(self.changed_rows) else None
 
 
 def measure_interval(
@@ -72,7 +73,8 @@ def measure_interval(
     except VersionUnavailable as gone:
         return Interval(new, old, changed, mixed, f"the version read last cannot be read any more: {gone}")
     after = {n: runtime.tables.snapshot(definition.sources[n].location, new.inputs[n]) for n in changed}
-    return Interval(new, old, changed, mixed, "", before, after)
+    rows = {n: changed_rows(runtime.tables, before[n], after[n]) for n in changed}
+    return Interval(new, old, changed, mixed, "", before, after, rows)
 
 
 def facts_of(
@@ -89,7 +91,9 @@ def facts_of(
     automatic = table.refresh_mode == "AUTO"
     changed = tuple(
         SourceChange(
-            shown(n), changed_share(interval.old_snapshots[n], interval.new_snapshots[n]), _size(interval, n)
+            shown(n),
+            changed_share(interval.old_snapshots[n], interval.new_snapshots[n], interval.changed_rows.get(n)),
+            _size(interval, n),
         )
         for n in interval.changed
         if n in interval.new_snapshots
@@ -117,7 +121,7 @@ def _past(table: StreamTable, runtime: Runtime) -> list[Past]:
         spent = row.durations.get("compute", 0.0) + row.durations.get("write", 0.0)
         past.append(Past(row.action != "DIFFERENTIAL", spent, row.rows_estimated))
         if GIVEN_UP in row.durations:
-            past.append(Past(False, row.durations[GIVEN_UP], row.rows_estimated))
+            past.append(Past(False, row.durations[GIVEN_UP], row.rows_estimated, given_up=True))
     return past
 
 

@@ -11,9 +11,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
 
 from spark_trickle.algebra.relations import NEW, Node, Version
-from spark_trickle.catalyst.build import Builder, Reader
+from spark_trickle.catalyst.build import Builder
 from spark_trickle.catalyst.holder import Holder
 from spark_trickle.catalyst.identity import net
+from spark_trickle.catalyst.leaves import Reader
+from spark_trickle.catalyst.listing import Within
 from spark_trickle.catalyst.plan import WEIGHT, Plan, Planner
 from spark_trickle.incremental.maintain import Iterate
 from spark_trickle.incremental.prune import Pruner
@@ -39,9 +41,9 @@ class _WithItself:
             return self.own_rows
         return self.sources.rows(source, NEW if self.only_new else version, columns)
 
-    def table(self, source: str, version: Version) -> Plan | None:
+    def table(self, source: str, version: Version, within: Within) -> Plan | None:
         wanted = NEW if self.only_new else version
-        return None if source == self.itself else self.sources.table(source, wanted)
+        return None if source == self.itself else self.sources.table(source, wanted, within)
 
     def instant(self, version: Version) -> datetime:
         return self.sources.instant(NEW if self.only_new else version)

@@ -92,7 +92,7 @@ def _write_change(attempt: Attempt, decision: Decision, *, careful: bool = False
     table, prepared, steps, runtime = attempt.table, attempt.prepared, attempt.steps, attempt.runtime
     stored = runtime.tables.latest_snapshot(table.location)
     old, new = _ends(attempt)
-    with Computation(prepared, runtime.tables, old, new, runtime.settings.local_change_rows) as computation:
+    with Computation(prepared, runtime.tables, old, new, runtime.settings) as computation:
         with steps.step("compute"), time_limit(runtime.spark, decision.limit):
             full = decision.action is Action.FULL
             change = computation.difference(stored) if full else computation.change(stored, careful=careful)
@@ -114,9 +114,7 @@ def _write_all(attempt: Attempt, decision: Decision) -> Written:
         with runtime.catalog.begin() as catalog:
             table = catalog.stream_tables.update(table.id, location=location, table_version=None)
     _, new = _ends(attempt)
-    with Computation(
-        prepared, runtime.tables, Moment(), new, runtime.settings.local_change_rows
-    ) as computation:
+    with Computation(prepared, runtime.tables, Moment(), new, runtime.settings) as computation:
         with steps.step("compute"):
             rows = computation.query()
         with steps.step("write"), write_lock(runtime.locks, table.id):

@@ -85,7 +85,7 @@ def _replace_files(tables: DeltaTables, before: Snapshot, packed: DataFrame, sta
     inserted = sum(int(file.numLogicalRecords().get()) for file in added)
     stamp = replace(stamp, rows_inserted=inserted, rows_deleted=before.row_count)
     now = int(time.time() * 1000)
-    removed = [file.removeWithTimestamp(now, True) for file in before.by_content.values()]
+    removed = [file.removeWithTimestamp(now, True) for file in items(before.files)]
     version = _commit(tables, transaction, before, [*removed, *added], stamp)
     return Written(version, inserted, before.row_count)
 

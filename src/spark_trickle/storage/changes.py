@@ -6,7 +6,8 @@ rewritten files, compaction and rows that came and went between the versions can
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -16,7 +17,7 @@ from spark_trickle.catalyst.java import scala_seq
 from spark_trickle.catalyst.plan import WEIGHT
 from spark_trickle.catalyst.spark_errors import condition_of
 from spark_trickle.names import quote
-from spark_trickle.storage.commits import commits_after
+from spark_trickle.storage.commits import Commit, commits_after
 from spark_trickle.storage.tables import DeltaTables, Snapshot
 
 _ONE_TASK_BYTES = 4 * 2**20
@@ -47,8 +48,49 @@ def _is_small(tables: DeltaTables, old: Snapshot, new: Snapshot, *, feed: bool) 
     return sum(commit.feed_bytes for commit in commits) <= _ONE_TASK_BYTES
 
 
-def changed_rows(old: Snapshot, new: Snapshot) -> int | None:
-    """How many rows may have changed, by the files' own counts; None where a file has none.
+def changed_rows(tables: DeltaTables, old: Snapshot, new: Snapshot) -> int | None:
+    """How many rows may have changed, by what commits and files say of themselves; None where they do not.
+
+    Files that were only rewritten, as by compaction, do not count.
+    """
+    key = old.version
+    if key not in new.changed_since:
+        new.changed_since[key] = _changed_rows(tables, old, new)
+    return new.changed_since[key]
+
+
+def _changed_rows(tables: DeltaTables, old: Snapshot, new: Snapshot) -> int | None:
+    if 0 < new.version - old.version <= _FEW_COMMITS:
+        commits = commits_after(tables, str(new.log.dataPath().toString()), old.version, new.version)
+        written = {path: file.written_rows for (path, _), file in old.by_content.items()}
+        rows = rows_in_commits(written, commits)
+        if rows is not None:
+            return rows
+    return rows_in_files(old, new)
+
+
+def rows_in_commits(written: Mapping[str, int | None], commits: Iterable[Commit]) -> int | None:
+    """The changes of all commits; `written` says with how many rows each file before them was written. Pure."""
+    known = dict(written)
+    total = 0
+    for commit in commits:
+        if commit.gone:
+            return None
+        rows: dict[str, int] = defaultdict(int)
+        for file in commit.touched:
+            held = known[file.path] = known.get(file.path) if file.rows is None else file.rows
+            if not file.changes_data:
+                continue
+            if held is None:
+                return None
+            rows[file.path] += (held - file.hidden_rows) * (1 if file.added else -1)
+        by_files = sum(map(abs, rows.values()))
+        total += by_files if commit.counted is None else min(by_files, commit.counted)
+    return total
+
+
+def rows_in_files(old: Snapshot, new: Snapshot) -> int | None:
+    """Rows of the files that only one of two versions has; None where a file has no count.
 
     Of a file with another deletion vector only the rows that it hides, or hid, have changed.
     """
@@ -63,20 +105,20 @@ def changed_rows(old: Snapshot, new: Snapshot) -> int | None:
 
 
 def _by_path(snapshot: Snapshot, keys: Set[tuple[str, str]]) -> dict[str, int | None]:
-    return {path: snapshot.rows_of_file[path, vector] for path, vector in keys}
+    return {path: snapshot.by_content[path, vector].rows for path, vector in keys}
 
 
 def changed_bytes(old: Snapshot, new: Snapshot) -> int:
     """The size of the files that only one of the versions has: an upper bound of what a change can hold."""
     before, after = old.by_content, new.by_content
-    removed = sum(int(before[key].size()) for key in before.keys() - after.keys())
-    added = sum(int(after[key].size()) for key in after.keys() - before.keys())
+    removed = sum(before[key].size for key in before.keys() - after.keys())
+    added = sum(after[key].size for key in after.keys() - before.keys())
     return max(removed, added)
 
 
-def changed_share(old: Snapshot, new: Snapshot) -> float:
-    """Which part of the larger version may have changed: by rows, or by bytes where files do not count rows."""
-    rows, total = changed_rows(old, new), max(old.row_count, new.row_count)
+def changed_share(old: Snapshot, new: Snapshot, rows: int | None) -> float:
+    """Which part of the larger version may have changed: by rows, or by bytes where those are not known."""
+    total = max(old.row_count, new.row_count)
     if rows is None:
         rows, total = changed_bytes(old, new), max(old.size_in_bytes, new.size_in_bytes)
     return min(1.0, rows / total) if total else 0.0
@@ -108,8 +150,8 @@ def _from_files(
     tables: DeltaTables, old: Snapshot, new: Snapshot, columns: Sequence[str]
 ) -> DataFrame | None:
     before, after = old.by_content, new.by_content
-    added = [after[key] for key in after.keys() - before.keys()]
-    removed = [before[key] for key in before.keys() - after.keys()]
+    added = [new.action(after[key]) for key in after.keys() - before.keys()]
+    removed = [old.action(before[key]) for key in before.keys() - after.keys()]
     parts = []
     for snapshot, files, sign in ((new, added, 1), (old, removed, -1)):
         if files:

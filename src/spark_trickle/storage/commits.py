@@ -14,6 +14,12 @@ from spark_trickle.frontier import Frontier, SourceVersion
 from spark_trickle.storage.tables import DeltaTables
 
 _OWN_TIME = "delta.enableInCommitTimestamps"
+_COUNTS = {
+    "UPDATE": {"numUpdatedRows": 2},
+    "DELETE": {"numDeletedRows": 1},
+    "MERGE": {"numTargetRowsInserted": 1, "numTargetRowsUpdated": 2, "numTargetRowsDeleted": 1},
+}
+"""What writers count, by operation, and how many rows of a change feed each stands for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,19 @@ class Stamp:
 
 
 @dataclass(frozen=True, slots=True)
+class Touched:
+    """A file that a commit added or removed."""
+
+    path: str
+    added: bool
+    changes_data: bool
+    rows: int | None
+    """All that it was written with; None where the commit does not say."""
+    hidden_rows: int
+    """Those that its deletion vector hides."""
+
+
+@dataclass(frozen=True, slots=True)
 class Commit:
     """One version of a table: what was done, whether rows changed, and our stamp if it is ours."""
 
@@ -77,6 +96,9 @@ class Commit:
     """When it was made; None when its file is gone."""
     feed_bytes: int = 0
     """The size of the files that its change feed is read from."""
+    touched: tuple[Touched, ...] = ()
+    counted: int | None = None
+    """Rows of its change feed, by the writer's own count, if it has rewritten files for the sake of some rows."""
 
     @property
     def gone(self) -> bool:
@@ -107,7 +129,28 @@ def read_commit(tables: DeltaTables, location: str, version: int) -> Commit:
         Stamp.from_json(metadata) if metadata else None,
         datetime.fromtimestamp(_made_at(info) / 1000, UTC),
         _feed_bytes(actions),
+        tuple(_touched(actions)),
+        _counted(info) if any("cdc" in a for a in actions) else None,
     )
+
+
+def _touched(actions: list[dict[str, Any]]) -> Iterator[Touched]:
+    for action in actions:
+        for kind in ("add", "remove"):
+            file = action.get(kind)
+            if file is not None:
+                rows = json.loads(file.get("stats") or "{}").get("numRecords")
+                hidden = int((file.get("deletionVector") or {}).get("cardinality", 0))
+                yield Touched(file["path"], kind == "add", file.get("dataChange", True), rows, hidden)
+
+
+def _counted(info: dict[str, Any]) -> int | None:
+    """An updated row is two rows of a change feed."""
+    metrics = info.get("operationMetrics") or {}
+    weights = _COUNTS.get(str(info.get("operation")), {})
+    if not weights or any(name not in metrics for name in weights):
+        return None
+    return sum(weight * int(metrics[name]) for name, weight in weights.items())
 
 
 def _feed_bytes(actions: list[dict[str, Any]]) -> int:

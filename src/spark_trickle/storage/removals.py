@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from pyspark.sql import DataFrame, Window
@@ -14,9 +14,11 @@ from pyspark.sql.types import DataType
 from spark_trickle.catalyst import held
 from spark_trickle.catalyst.holder import Difference
 from spark_trickle.catalyst.identity import encode, needs_encoding
-from spark_trickle.catalyst.listing import one_of
+from spark_trickle.catalyst.java import scala_longs
+from spark_trickle.catalyst.listing import one_of, ranges_of
 from spark_trickle.catalyst.plan import WEIGHT, Plan, Planner, items, output
 from spark_trickle.errors import IntegrityError
+from spark_trickle.storage.files import DataFile
 from spark_trickle.storage.layout import Layout
 from spark_trickle.storage.tables import DeltaTables, Snapshot
 
@@ -64,10 +66,12 @@ def _places_at_hand(
     values = held.hold(planner, removed)
     if values is None or held.count(values) != expected:
         return None
-    rows = tables.in_session(change.sparkSession).rows(snapshot)
+    ranges = [ranges_of(planner, values, i) for i in range(len(types))]
+    within = {f.name: ranges[i] for i, f in enumerate(layout.visible.fields)}
+    rows = tables.in_session(change.sparkSession).rows(snapshot, within=within)
     stored = planner.analyzed(rows.selectExpr(*layout.unpack(), *PLACE))
     columns = output(stored)[: len(types)]
-    listed = [one_of(planner, column, values, i) for i, column in enumerate(columns)]
+    listed = [one_of(planner, column, values, i, ranges[i]) for i, column in enumerate(columns)]
     conditions = [condition for condition in listed if condition is not None]
     if not conditions:
         return None
@@ -134,7 +138,7 @@ def _mark(tables: DeltaTables, snapshot: Snapshot, places: Iterable[tuple[str, i
     positions: dict[str, list[int]] = defaultdict(list)
     for file, position in places:
         positions[file].append(position)
-    files = _files_by_url(tables, snapshot)
+    files = _files_at(tables, snapshot, positions)
     actions: list[Any] = []
     for url, rows in positions.items():
         actions += _with_rows_removed(tables, snapshot, files[url], rows)
@@ -144,8 +148,7 @@ def _mark(tables: DeltaTables, snapshot: Snapshot, places: Iterable[tuple[str, i
 def _with_rows_removed(tables: DeltaTables, snapshot: Snapshot, file: Any, rows: list[int]) -> list[Any]:
     delta = tables.jvm.org.apache.spark.sql.delta
     bitmap = delta.deletionvectors.RoaringBitmapArray()
-    for row in rows:
-        bitmap.add(row)
+    bitmap.addAll(scala_longs(tables.spark, rows))
     if file.deletionVector() is not None:
         store = delta.storage.dv.HadoopFileSystemDVStore(snapshot.log.newDeltaHadoopConf())
         stored = delta.deletionvectors.StoredBitmap.create(file.deletionVector(), snapshot.log.dataPath())
@@ -172,7 +175,7 @@ def _chosen(hits: DataFrame) -> DataFrame:
 
 def _mark_distributed(tables: DeltaTables, snapshot: Snapshot, places: DataFrame) -> list[Any]:
     """Deletion vectors for many rows."""
-    files = _files_by_url(tables, snapshot)
+    files = _by_url(tables, snapshot, snapshot.by_content.values())
     vectors = [
         (url, str(file.deletionVector().serializeToBase64()))
         for url, file in files.items()
@@ -199,11 +202,24 @@ def _check_found(found: int, expected: int) -> None:
         )
 
 
-def _files_by_url(tables: DeltaTables, snapshot: Snapshot) -> dict[str, Any]:
+def _by_url(tables: DeltaTables, snapshot: Snapshot, files: Iterable[DataFile]) -> dict[str, Any]:
+    """Files of a version by their addresses."""
     operations = tables.jvm.org.apache.spark.sql.delta.util.DeltaFileOperations
     paths = tables.jvm.org.apache.spark.paths.SparkPath
     root = str(snapshot.log.dataPath().toString())
     return {
-        str(paths.fromPath(operations.absolutePath(root, file.path())).urlEncoded()): file
-        for file in items(snapshot.files)
+        str(paths.fromPath(operations.absolutePath(root, file.path)).urlEncoded()): snapshot.action(file)
+        for file in files
     }
+
+
+def _files_at(tables: DeltaTables, snapshot: Snapshot, urls: Collection[str]) -> dict[str, Any]:
+    """The files of a version that lie at these addresses, found by their own names if those are written alike."""
+    every = snapshot.by_content.values()
+    names = {_last_part(url) for url in urls}
+    found = _by_url(tables, snapshot, [file for file in every if _last_part(file.path) in names])
+    return found if found.keys() >= set(urls) else _by_url(tables, snapshot, every)
+
+
+def _last_part(path: str) -> str:
+    return path.rpartition("/")[2]

@@ -14,13 +14,13 @@ from spark_trickle.catalyst.plan import Plan, Planner, output
 from spark_trickle.storage.changes import changed_rows, changes_between
 from spark_trickle.storage.tables import DeltaTables, Snapshot
 
-_MOST_ROWS = 2_000
+_MOST_ROWS = 10_000
 
 
 def change_of(tables: DeltaTables, old: Snapshot, new: Snapshot, columns: Sequence[str]) -> DataFrame | None:
     """The netted change of some columns, weight last; None when there is none."""
     planner = Planner(tables.spark)
-    names = _shared_names(old, new)
+    names = _shared_names(tables, old, new)
     if not names or not set(columns) <= set(names):
         return changes_between(tables, old, new, columns)
     plan = tables.remember_change(old, new, lambda: _read(tables, planner, old, new, names))
@@ -44,9 +44,9 @@ def _read(
     return planner.empty(planner.seq([])) if change is None else held.hold(planner, change, _MOST_ROWS)
 
 
-def _shared_names(old: Snapshot, new: Snapshot) -> list[str]:
+def _shared_names(tables: DeltaTables, old: Snapshot, new: Snapshot) -> list[str]:
     """The source's columns, if its change is small and all of it can be kept."""
-    rows = changed_rows(old, new)
+    rows = changed_rows(tables, old, new)
     if rows is None or rows > _MOST_ROWS:
         return []
     schemas = {str(snapshot.state.metadata().schemaString()) for snapshot in (old, new)}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -14,14 +15,17 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_trickle.catalyst.java import java
-from spark_trickle.catalyst.plan import items
+from spark_trickle.catalyst.java import java, scala_seq
+from spark_trickle.catalyst.listing import Within
 from spark_trickle.errors import SourceError
 from spark_trickle.frontier import SourceVersion
 from spark_trickle.names import quote
+from spark_trickle.storage.files import DataFile, described
 
+_PHYSICAL = "delta.columnMapping.physicalName"
+_WORTH_CHOOSING = 0.75
 _KEPT_SNAPSHOTS = 64
-_KEPT_CHANGES = 32
+_KEPT_CHANGES = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +35,12 @@ class Snapshot:
     log: Any
     state: Any
     files: Any
+    mapper: Any
+    """Writes objects of the log as JSON."""
     table_id: str
     version: int
+    changed_since: dict[int, int | None] = field(default_factory=dict)
+    """How many rows may have changed since other versions, as far as somebody has asked."""
 
     @property
     def source_version(self) -> SourceVersion:
@@ -44,28 +52,43 @@ class Snapshot:
         return str(found.get()) if found.isDefined() else ""
 
     @cached_property
-    def by_content(self) -> dict[tuple[str, str], Any]:
+    def by_content(self) -> dict[tuple[str, str], DataFile]:
         """Files by path and deletion vector: a key that two versions share holds the same rows in both."""
-        found: dict[tuple[str, str], Any] = {}
-        for file in items(self.files):
-            vector = file.deletionVector()
-            found[(str(file.path()), "" if vector is None else str(vector.uniqueId()))] = file
-        return found
+        return {file.content: file for file in described(self._json)}
+
+    @property
+    def _json(self) -> str:
+        return str(self.mapper.writeValueAsString(self.files))
+
+    @cached_property
+    def _listed(self) -> Any:
+        return self.files.toIndexedSeq()  # a linked list is slow to index
+
+    def action(self, file: DataFile) -> Any:
+        """The file as Delta has it."""
+        return self._listed.apply(file.number)
+
+    @cached_property
+    def _written_names(self) -> dict[str, str]:
+        """Columns by the names that the files have for them."""
+        fields = json.loads(str(self.state.metadata().schemaString()))["fields"]
+        return {f["name"]: f.get("metadata", {}).get(_PHYSICAL, f["name"]) for f in fields}
+
+    def files_within(self, within: Within) -> list[DataFile] | None:
+        """The files that may hold a row with all these columns in their ranges; None when they are almost all."""
+        names = self._written_names
+        wanted = [(names[c], ranges) for c, ranges in within.items() if ranges and c in names]
+        files = [f for f in self.by_content.values() if all(f.may_hold(*one) for one in wanted)]
+        return files if len(files) <= _WORTH_CHOOSING * len(self.by_content) else None
 
     @cached_property
     def size_in_bytes(self) -> int:
-        return sum(int(file.size()) for file in self.by_content.values())
-
-    @cached_property
-    def rows_of_file(self) -> dict[tuple[str, str], int | None]:
-        """Rows by the files' own counts; None for a file without statistics."""
-        counts = {key: file.numLogicalRecords() for key, file in self.by_content.items()}
-        return {key: int(count.get()) if count.isDefined() else None for key, count in counts.items()}
+        return sum(file.size for file in self.by_content.values())
 
     @cached_property
     def row_count(self) -> int:
         """Rows by the files' own counts; a file without statistics counts as empty."""
-        return sum(count or 0 for count in self.rows_of_file.values())
+        return sum(file.rows or 0 for file in self.by_content.values())
 
 
 class VersionUnavailable(Exception):  # noqa: N818 - a fact to act on, translated where it matters
@@ -81,6 +104,7 @@ class DeltaTables:
         self.none = self.jvm.scala.Option.empty()
         self._dataset = self.jvm.org.apache.spark.sql.classic.Dataset
         self._delta = self.jvm.org.apache.spark.sql.delta
+        self._mapper = self._delta.util.JsonUtils.mapper()
         self._kept: OrderedDict[tuple[str, str, int], Snapshot] = OrderedDict()
         self._leaves: WeakKeyDictionary[Snapshot, Any] = WeakKeyDictionary()
         self._changes: OrderedDict[tuple[str, str, int, int], Any] = OrderedDict()
@@ -155,23 +179,36 @@ class DeltaTables:
                 self._changes.popitem(last=False)
         return found
 
-    def rows(self, snapshot: Snapshot, columns: Sequence[str] | None = None) -> DataFrame:
-        """The rows of a version; deletion vectors are respected."""
-        return self.rows_of_files(snapshot, snapshot.files, columns)
+    def rows(
+        self, snapshot: Snapshot, columns: Sequence[str] | None = None, within: Within | None = None
+    ) -> DataFrame:
+        """The rows of a version, under ids of their own; deletion vectors are respected. `within`: see `leaf`."""
+        files = self._chosen(snapshot, within)
+        return self.rows_of_files(snapshot, snapshot.files if files is None else files, columns)
 
-    def leaf(self, snapshot: Snapshot) -> Any:
-        """The version as one leaf of a plan, the same object each time: equal scans can then be read once."""
+    def leaf(self, snapshot: Snapshot, within: Within | None = None) -> Any:
+        """The version as one leaf of a plan, the same object each time: equal scans can then be read once.
+
+        With `within`, ranges by column, only the files that may hold a row with all its columns in their ranges.
+        """
+        files = self._chosen(snapshot, within)
+        if files is not None:
+            return self._built(snapshot, files).queryExecution().analyzed()
         if snapshot not in self._leaves:
             self._leaves[snapshot] = self._built(snapshot, snapshot.files).queryExecution().analyzed()
         return self._leaves[snapshot]
+
+    def _chosen(self, snapshot: Snapshot, within: Within | None) -> Any:
+        """The files of a version that are worth choosing; None for all."""
+        files = snapshot.files_within(within) if within else None
+        return None if files is None else scala_seq(self.jvm, [snapshot.action(file) for file in files])
 
     def rows_of_files(
         self, snapshot: Snapshot, files: Any, columns: Sequence[str] | None = None
     ) -> DataFrame:
         # Delta builds the frame in whatever session is active; ours may have other settings.
-        built = self._built(snapshot, files)
-        rebound = self._dataset.ofRows(self.spark._jsparkSession, built.queryExecution().analyzed())
-        frame = DataFrame(rebound, self.spark)
+        leaf = self._built(snapshot, files).queryExecution().analyzed()
+        frame = DataFrame(self._dataset.ofRows(self.spark._jsparkSession, leaf), self.spark)
         return frame if columns is None else frame.select(*[quote(c) for c in columns])
 
     def _built(self, snapshot: Snapshot, files: Any) -> Any:
@@ -197,7 +234,7 @@ class DeltaTables:
             raise VersionUnavailable(f"version {version} is no longer in the table's log") from error
 
     def _remember(self, key: tuple[str, str, int], log: Any, state: Any) -> Snapshot:
-        snapshot = Snapshot(log, state, self._files_of(state), key[1], key[2])
+        snapshot = Snapshot(log, state, self._files_of(state), self._mapper, key[1], key[2])
         with self._guard:
             self._kept[key] = snapshot
             while len(self._kept) > _KEPT_SNAPSHOTS:

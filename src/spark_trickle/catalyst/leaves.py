@@ -1,0 +1,142 @@
+"""Sources as plans: a version of one, its change, the time.
+
+Everything has the column ids of the leaf it stands for in the query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from pyspark.sql import DataFrame
+
+from spark_trickle.algebra.relations import NEW, OLD, Node, Relation, Scan, Version
+from spark_trickle.algebra.traverse import scans_of
+from spark_trickle.catalyst import held
+from spark_trickle.catalyst.holder import Holder
+from spark_trickle.catalyst.listing import Within
+from spark_trickle.catalyst.plan import WEIGHT, Expression, Plan, Planner, column_id, output
+from spark_trickle.catalyst.time import CLOCK, at_instant, clock_column
+
+
+class Reader(Protocol):
+    """Where the rows of a source come from."""
+
+    def rows(self, source: str, version: Version, columns: Sequence[str]) -> DataFrame:
+        """The source's columns at one version."""
+        ...
+
+    def changes(self, source: str, columns: Sequence[str]) -> DataFrame | None:
+        """The netted change of these columns, weight last; None when there is none."""
+        ...
+
+    def table(self, source: str, version: Version, within: Within) -> Plan | None:
+        """The source with all its columns as one leaf of a plan, where it is a table.
+
+        Rows whose columns do not lie in all the ranges of `within` may be missing.
+        """
+        ...
+
+    def instant(self, version: Version) -> datetime:
+        """The time that the clock shows at one version."""
+        ...
+
+
+class Leaves:
+    """The leaves of the plans of one refresh; what is read of a change is read once."""
+
+    def __init__(self, planner: Planner, reader: Reader, holder: Holder) -> None:
+        self._planner = planner
+        self._reader = reader
+        self._holder = holder
+        self._versions: dict[tuple[int, Version], Plan] = {}
+        self._changes: dict[tuple[str, tuple[str, ...]], Plan | None] = {}
+        self._alive: list[Node] = []
+        self.many = False
+        """A source has changed in more rows than the driver holds."""
+        self.changed_rows = 0
+        """Netted change rows read from the sources so far."""
+
+    def at(self, relation: Node, version: Version) -> Plan:
+        """A relation of the query over one version of its sources, the same plan each time."""
+        if (id(relation), version) not in self._versions:
+            self._alive.append(relation)
+            self._versions[id(relation), version] = self._evaluated(relation, version)
+        return self._versions[id(relation), version]
+
+    def _evaluated(self, relation: Node, version: Version) -> Plan:
+        assert isinstance(relation, Relation)  # noqa: S101 - a change has no version
+        if isinstance(relation, Scan):
+            return self.scan(relation, version, {})
+        scans = list(scans_of(relation))
+        replaced = [(s.operator.payload, self.at(s, version)) for s in scans if s.source != CLOCK]
+        plan = self._planner.replace_nodes(relation.operator.payload, replaced)
+        if any(s.source == CLOCK for s in scans):
+            plan = at_instant(self._planner, plan, self._reader.instant(version))
+        return plan
+
+    def scan(self, scan: Scan, version: Version, within: Within) -> Plan:
+        """One version of a source under the query's ids; rows outside the ranges of `within` may be missing."""
+        if scan.source == CLOCK:
+            return self._planner.project([self._time(scan, version)], self._planner.one_row())
+        table, leaf = self._reader.table(scan.source, version, within), scan.operator.payload
+        if table is not None and table.schema().equals(leaf.schema()):  # type: ignore[attr-defined]
+            found = self._planner.under_ids(table, leaf.output())  # type: ignore[attr-defined]
+            if found is not None:
+                return found
+        frame = self._reader.rows(scan.source, version, [c.name for c in scan.columns])
+        return self._adopt(scan, self._planner.analyzed(frame), weighted=False)
+
+    def _time(self, clock: Scan, version: Version) -> Expression:
+        now = clock_column(clock.operator.payload)
+        assert now is not None  # noqa: S101 - that is how the clock was found
+        return self._planner.alias(
+            self._planner.timestamp(self._reader.instant(version)), now.name(), now.exprId()
+        )
+
+    def _clock_change(self, scan: Scan) -> Plan | None:
+        """One row with the old time taken away and the new one added."""
+        if self._reader.instant(OLD) == self._reader.instant(NEW):
+            return None
+        planner = self._planner
+        ends = [
+            planner.project(
+                [self._time(scan, version), planner.alias(planner.literal(sign), WEIGHT)], planner.one_row()
+            )
+            for version, sign in ((OLD, -1), (NEW, +1))
+        ]
+        return planner.union(ends)
+
+    def change(self, scan: Scan) -> Plan | None:
+        """The netted change of a source, weight last; None when there is none."""
+        if scan.source == CLOCK:
+            return self._clock_change(scan)
+        wanted = tuple(c.name for c in scan.columns)
+        key = (scan.source, wanted)
+        if key not in self._changes:
+            frame = self._reader.changes(scan.source, wanted)
+            self._changes[key] = None if frame is None else self._holder.hold(frame)
+            self.changed_rows += self._count(self._changes[key])
+            self.many = self.many or not held.is_held(self._changes[key])
+        plan = self._changes[key]
+        return None if plan is None else self._adopt(scan, plan, weighted=True)
+
+    def _count(self, plan: Plan | None) -> int:
+        if plan is None:
+            return 0
+        return held.count(plan) if held.is_held(plan) else self._planner.frame(plan).count()
+
+    def _adopt(self, scan: Scan, plan: Plan, weighted: bool) -> Plan:
+        """The plan under the ids of the leaf it stands for; columns nobody reads are NULL."""
+        own = output(plan)
+        found = {c.id: have for c, have in zip(scan.columns, own[: len(scan.columns)], strict=True)}
+        columns = [
+            self._planner.alias(
+                found.get(column_id(want)) or self._planner.null(want.dataType()), want.name(), want.exprId()
+            )
+            for want in output(scan.operator.payload)
+        ]
+        if weighted:
+            columns.append(self._planner.alias(own[-1], WEIGHT))
+        return self._planner.project(columns, plan)

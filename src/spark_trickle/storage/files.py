@@ -1,0 +1,102 @@
+"""The data files of a version as the log describes them: sizes, counts, least and greatest values. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+from typing import Any
+
+_EPOCH = date(1970, 1, 1).toordinal()
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_CALENDAR = "1583-01-01"
+"""Some writers count the days before in another calendar."""
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One file of a version."""
+
+    number: int
+    """Its place in the version's list."""
+    path: str
+    vector: str
+    """The deletion vector that hides some of its rows; empty without one."""
+    size: int
+    hidden_rows: int
+    written: str
+    """Its statistics as the log has them."""
+
+    @property
+    def content(self) -> tuple[str, str]:
+        """Two files of which this is the same hold the same rows."""
+        return self.path, self.vector
+
+    @cached_property
+    def _statistics(self) -> Mapping[str, Any]:
+        try:
+            found = json.loads(self.written) if self.written else {}
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def written_rows(self) -> int | None:
+        """Those that a vector hides included; None when nobody has counted them."""
+        return _number(self._statistics.get("numRecords"))
+
+    @property
+    def rows(self) -> int | None:
+        written = self.written_rows
+        return None if written is None else written - self.hidden_rows
+
+    def may_hold(self, column: str, ranges: Sequence[tuple[int, int]]) -> bool:
+        """Some value of the column, by the name it has in the file, may lie in one of the ranges, ends included.
+
+        The ends are those of all rows that the file was written with, so they hold whatever a vector hides.
+        """
+        low, high = self._end("minValues", column), self._end("maxValues", column)
+        if low is None or high is None:
+            return True
+        return any(first <= high and low <= last for first, last in ranges)
+
+    def _end(self, which: str, column: str) -> int | None:
+        ends = self._statistics.get(which)
+        value = ends.get(column) if isinstance(ends, dict) else None
+        return _day(value) if isinstance(value, str) else _number(value)
+
+
+def described(text: str) -> list[DataFile]:
+    """The files of a version, from their JSON."""
+    files = []
+    for number, raw in enumerate(json.loads(text)):
+        vector = raw.get("deletionVector") or {}
+        parts = (vector.get(part, "") for part in ("storageType", "pathOrInlineDv", "offset"))
+        files.append(
+            DataFile(
+                number,
+                raw["path"],
+                "@".join(str(part) for part in parts) if vector else "",
+                int(raw["size"]),
+                int(vector.get("cardinality", 0)),
+                raw.get("stats") or "",
+            )
+        )
+    return files
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _day(text: str) -> int | None:
+    """A day as its number; None for other text, and for days on which calendars disagree."""
+    if not _DAY.fullmatch(text) or text < _CALENDAR:
+        return None
+    try:
+        return date.fromisoformat(text).toordinal() - _EPOCH
+    except ValueError:
+        return None
