@@ -137,11 +137,10 @@ def apply(
             result = Counter({row: n for row, n in stored.items() if pick(row, places) not in touched})
             add(result, run.evaluate(added))
             return result
-        case TopRows(top=top, change=change):
-            kept = pruner.node(change) if pruner else change
-            competing = Counter(run.evaluate(top.child, OLD))
-            add(competing, run.evaluate(kept) if kept else Counter())
-            return Interpreter(case.database | {"new": (net(competing),) * 2}).evaluate(
+        case TopRows(top=top, competing=competing):
+            below = replace(case, plan=top.child)
+            rows = apply(competing, below, run.evaluate(top.child, OLD), pruner, run)
+            return Interpreter(case.database | {"new": (rows, rows)}).evaluate(
                 maintain._rebuild(case.plan, top, replace(top, child=Scan(top.columns, "new", top.operator))),
                 NEW,
             )

@@ -153,7 +153,21 @@ def test_a_limit_is_merged_into_the_stored_rows() -> None:
     plan = maintain(select(top(orders()), CUSTOMER, ID, AMOUNT))
     assert isinstance(plan, TopRows)
     assert plan.places == (ID.id, CUSTOMER.id, AMOUNT.id)
-    assert isinstance(plan.change, Changes)
+    assert isinstance(plan.competing, ByWeight)
+    assert isinstance(plan.competing.change, Changes)
+
+
+def test_groups_below_a_limit_are_replaced_by_key() -> None:
+    plan = maintain(top(totals(orders(), CUSTOMER)))
+    assert isinstance(plan, TopRows)
+    assert isinstance(plan.competing, ByKey)
+    assert plan.competing.columns == (CUSTOMER.id,)
+
+
+def test_groups_before_an_offset_are_not_stored() -> None:
+    plan = maintain(replace(top(totals(orders(), CUSTOMER)), offset=1))
+    assert isinstance(plan, TopRows)
+    assert isinstance(plan.competing, ByWeight)
 
 
 def test_a_linear_recursion_is_derived_from_the_stored_rows() -> None:

@@ -11,7 +11,7 @@ from spark_trickle.incremental.rules import inner_join, lookup_join, per_key
 from tests.pure import mutations
 
 BREAKS = {
-    "join": (inner_join, "change", mutations.inner_join_reads_the_left_side_new),
+    "join": (inner_join, "change", mutations.inner_join_forgets_changes_on_the_right),
     "per_key": (per_key, "touched_keys", mutations.per_key_takes_keys_from_new_rows_only),
     "lookup": (lookup_join, "change", mutations.lookup_join_does_not_look_again),
 }

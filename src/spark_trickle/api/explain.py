@@ -90,25 +90,37 @@ def explain_definition(
 
 def _change_plan(definition: Definition) -> str:
     maintenance = definition.maintenance
-    names = {c.id: c.name for c in definition.relation.columns}
     match maintenance:
         case ByWeight(change=change):
             return "add this change to the table:\n" + render(change)
         case ByKey(columns=columns, new=new):
-            on = ", ".join(names[c] for c in columns)
+            on = _named(definition.relation, columns)
             return f"replace the table's rows with touched [{on}] by:\n" + render(new)
         case Totals(change=change):
             return "add the totals of this change to the stored ones:\n" + render(change)
-        case TopRows(change=change):
-            return (
-                "merge this change into the stored first rows, read on only if they are too few:\n"
-                + render(change)
-            )
+        case TopRows(top=top, competing=competing):
+            return _merged(top, competing)
         case Iterate(base=base, step=step):
             first = "derive from this change and from the stored rows, until nothing is added:\n"
             return first + render(base) + "\n" + render(step)
         case Recompute(query=query):
             return "apply the difference between the table and:\n" + render(query)
+
+
+def _merged(top: Top, competing: ByWeight | ByKey) -> str:
+    into, unless = "into the stored first rows", "read on only if they are too few"
+    match competing:
+        case ByWeight(change=change):
+            return f"merge this change {into}, {unless}:\n{render(change)}"
+        case ByKey(columns=columns, new=new):
+            return (
+                f"merge these rows {into} without touched [{_named(top, columns)}], {unless}:\n{render(new)}"
+            )
+
+
+def _named(relation: Relation, columns: Sequence[int]) -> str:
+    names = {c.id: c.name for c in relation.columns}
+    return ", ".join(names[c] for c in columns)
 
 
 def _operators(relation: Relation) -> tuple[str, ...]:

@@ -72,10 +72,13 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class TopRows:
-    """Merge `change`, of the rows that compete, into those stored; output columns that carry them in `places`."""
+    """Merge what changes among the rows that compete into those stored; output columns that carry them in `places`.
+
+    By key, the stored rows of the touched keys compete no longer; others of these keys lay beyond the stored ones.
+    """
 
     top: Top
-    change: Node
+    competing: ByWeight | ByKey
     places: tuple[int, ...]
 
 
@@ -219,7 +222,7 @@ def _from_stored(
         return None
     places = tuple(shown[c.id] for c in top.columns)
     if isinstance(top, Top):
-        return TopRows(top, change_of(top.child), places)
+        return TopRows(top, _competing(top, change_of), places)
     assert top.recursion is not None  # noqa: S101 - _continues asks for it
     base, step = top.recursion.base, top.recursion.step
     whole = Changes(Scan(top.columns, top.recursion.itself, top.operator))
@@ -231,6 +234,16 @@ def _from_stored(
         places,
         top.recursion.most_levels,
     )
+
+
+def _competing(top: Top, change_of: Callable[[Relation], Node]) -> ByWeight | ByKey:
+    """By key where that is possible: no old version is read. With an OFFSET, rows before the stored ones count too."""
+    groups = _below_row_wise(top.child)
+    if not top.offset and isinstance(groups, PerKey) and _replaceable(groups):
+        columns = visible_keys(top.child, groups)
+        if columns is not None:
+            return _by_key(top.child, groups, columns, change_of)
+    return ByWeight(change_of(top.child))
 
 
 def _continued(

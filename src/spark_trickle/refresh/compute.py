@@ -136,21 +136,31 @@ class Computation:
         return self._against(rows, self._stored(stored))
 
     def _by_weight(self, maintenance: ByWeight) -> Difference | None:
-        plan = Pruner(self._changed, self._whole).node(maintenance.change)
-        change = self._builder.change(plan) if plan is not None else None
+        change = self._change_of(maintenance)
         return None if change is None else self._netted(change.toDF(*self._layout.names, WEIGHT))
 
+    def _change_of(self, maintenance: ByWeight) -> DataFrame | None:
+        plan = Pruner(self._changed, self._whole).node(maintenance.change)
+        return self._builder.change(plan) if plan is not None else None
+
     def _by_key(self, maintenance: ByKey, stored: Snapshot) -> Difference | None:
+        found = self._replacement(maintenance)
+        if found is None:
+            return None
+        key_set, rows = found
+        places = {c.id: i for i, c in enumerate(self._definition.relation.columns)}
+        old = self._planner.frame(self._touched(stored, [places[c] for c in maintenance.columns], key_set))
+        return self._holder.difference(None if rows is None else self._exact(rows), old, len(PLACE))
+
+    def _replacement(self, maintenance: ByKey) -> tuple[Plan, DataFrame | None] | None:
+        """The touched keys, and their rows now; None when no key is touched."""
         pruner = Pruner(self._changed, self._whole)
         keys = pruner.keys(maintenance.keys)
         key_set = self._builder.key_set(keys) if keys is not None else None
         if key_set is None:
             return None
         new = pruner.node(maintenance.new)
-        rows = self._builder.rows(new) if new is not None else None
-        places = {c.id: i for i, c in enumerate(self._definition.relation.columns)}
-        old = self._planner.frame(self._touched(stored, [places[c] for c in maintenance.columns], key_set))
-        return self._holder.difference(None if rows is None else self._exact(rows), old, len(PLACE))
+        return key_set, self._builder.rows(new) if new is not None else None
 
     def _totals(self, maintenance: Totals, stored: Snapshot) -> Difference | None:
         """The totals of the change merged with the stored ones; groups of which they do not tell, evaluated again."""
@@ -187,8 +197,7 @@ class Computation:
 
     def _top_rows(self, maintenance: TopRows, stored: Snapshot) -> Difference | None:
         """The competing rows at hand, as few as decide; then the query's own LIMIT over them, against the table."""
-        plan = Pruner(self._changed, self._whole).node(maintenance.change)
-        change = self._builder.change(plan) if plan is not None else None
+        change = self._competing(maintenance, stored)
         if change is None:
             return None
         kept = self._carried(self._stored(stored), maintenance.places)
@@ -198,6 +207,22 @@ class Computation:
         if rows is None:
             return None
         return self._against(self._over(child, rows), self._stored(stored))
+
+    def _competing(self, maintenance: TopRows, stored: Snapshot) -> DataFrame | None:
+        """The change of the rows that compete, weight last, as far as they are stored or can get there."""
+        competing = maintenance.competing
+        if isinstance(competing, ByWeight):
+            return self._change_of(competing)
+        found = self._replacement(competing)
+        if found is None:
+            return None
+        key_set, rows = found
+        carried = dict(zip((c.id for c in maintenance.top.columns), maintenance.places, strict=True))
+        places = {c.id: i for i, c in enumerate(self._definition.relation.columns)}
+        touched = self._touched(stored, [places[carried[c]] for c in competing.columns], key_set)
+        removed = self._carried(self._planner.frame(touched), maintenance.places)
+        change = removed.selectExpr("*", f"-1L AS {WEIGHT}")
+        return change if rows is None else rows.selectExpr("*", f"1L AS {WEIGHT}").unionAll(change)
 
     def _iterate(self, maintenance: Iterate, stored: Snapshot) -> Difference | None:
         kept = self._carried(self._stored(stored), maintenance.places)
