@@ -9,6 +9,7 @@ from spark_trickle.algebra.relations import (
     OLD,
     At,
     Concat,
+    InnerJoin,
     KeysOf,
     LookupJoin,
     Node,
@@ -29,6 +30,7 @@ from spark_trickle.incremental.rules import (
     per_key,
     real_pairs,
     row_wise,
+    touched,
     whole,
 )
 from tests.pure.interpreter import Interpreter, pick, places_of
@@ -49,6 +51,8 @@ right_from_stored = maintain._from_stored
 right_matching = restriction.matching
 right_restrict = restriction.restrict
 right_keys = Interpreter._find_keys
+right_met = touched._met
+right_parts = touched._parts
 right_prune = Pruner._prune
 right_pruned_keys = Pruner._key_set
 
@@ -152,21 +156,44 @@ def rows_that_stayed_are_looked_up_by_the_keys_of_new_rows_only(join, _change_ri
     return KeysOf(((Signed(At(join.right, NEW), +1), on),)) if on else None
 
 
-@breaks(per_key, "touched_keys")
+@breaks(per_key, "exactly")
 def per_key_takes_keys_from_its_first_input_only(node, change_of):
-    return KeysOf(((change_of(node.children[0]), node.keys[0]),))
+    parts = KeysOf(((change_of(node.children[0]), node.keys[0]),))
+    return touched.Touched(parts, tuple(range(len(node.keys[0]))))
 
 
-@breaks(per_key, "touched_keys")
+@breaks(per_key, "exactly")
+@breaks(maintain, "at_least")
 def per_key_takes_keys_from_new_rows_only(node, _change_of):
     parts = zip(node.children, node.keys, strict=True)
-    return KeysOf(tuple((Signed(At(child, NEW), +1), on) for child, on in parts))
+    keys = KeysOf(tuple((Signed(At(child, NEW), +1), on) for child, on in parts))
+    return touched.Touched(keys, tuple(range(len(node.keys[0]))))
+
+
+@breaks(touched, "_parts")
+def keys_are_told_by_the_first_input_of_a_join_only(relation, columns, change_of):
+    found = list(right_parts(relation, columns, change_of))
+    return found[:1]
+
+
+@breaks(touched, "_met")
+def keys_that_a_side_cannot_tell_are_those_of_the_other_side(relation, number, change_of):
+    return (
+        right_met(relation, 1 - number, change_of)
+        if isinstance(relation, InnerJoin)
+        else right_met(relation, number, change_of)
+    )
+
+
+@breaks(touched, "_across")
+def keys_are_told_by_some_column_of_the_other_side(on, partner):
+    return {i: next(iter(partner.values())) for i in on} if partner else {}
 
 
 @breaks(per_key, "restricted")
-def per_key_restricts_the_new_version_only(node, version, keys):
+def per_key_restricts_the_new_version_only(node, version, found):
     parts = zip(node.children, node.keys, strict=True)
-    new = tuple(right_matching(child, NEW, on, keys) for child, on in parts)
+    new = tuple(right_matching(child, NEW, found.of(on), found.keys) for child, on in parts)
     old = tuple(At(child, OLD) for child in node.children)
     return replace(node, children=new if version is NEW else old)
 
@@ -204,14 +231,14 @@ def whole_has_no_change(node):
 
 
 @breaks(maintain, "_from_stored")
-def recursion_forgets_what_changed_in_its_base(root, top, change_of):
-    plan = right_from_stored(root, top, change_of)
+def recursion_forgets_what_changed_in_its_base(root, top, *rules):
+    plan = right_from_stored(root, top, *rules)
     return replace(plan, base=plan.step) if isinstance(plan, maintain.Iterate) else plan
 
 
 @breaks(maintain, "_from_stored")
-def recursion_forgets_what_its_step_reads(root, top, change_of):
-    plan = right_from_stored(root, top, change_of)
+def recursion_forgets_what_its_step_reads(root, top, *rules):
+    plan = right_from_stored(root, top, *rules)
     return replace(plan, step=plan.base) if isinstance(plan, maintain.Iterate) else plan
 
 
@@ -291,9 +318,8 @@ def by_key_looks_for_keys_in_the_first_columns(root, top):
 
 
 @breaks(maintain, "_by_key")
-def by_key_replaces_some_rows_by_all_rows(root, top, columns, change_of):
-    keys = per_key.touched_keys(top, change_of)
-    return maintain.ByKey(keys, columns, At(root, NEW))
+def by_key_replaces_some_rows_by_all_rows(root, _top, columns, found):
+    return maintain.ByKey(found.keys, found.of(columns), At(root, NEW))
 
 
 @breaks(maintain, "repeatability", unrepeatable=True)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import argparse
 
-from spark_trickle.incremental.rules import inner_join, lookup_join, per_key
+from spark_trickle.incremental import maintain
+from spark_trickle.incremental.rules import inner_join, lookup_join
 from tests.pure import mutations
 
 BREAKS = {
     "join": (inner_join, "change", mutations.inner_join_forgets_changes_on_the_right),
-    "per_key": (per_key, "touched_keys", mutations.per_key_takes_keys_from_new_rows_only),
+    "per_key": (maintain, "at_least", mutations.per_key_takes_keys_from_new_rows_only),
     "lookup": (lookup_join, "change", mutations.lookup_join_does_not_look_again),
 }
 

@@ -85,7 +85,7 @@ class Holder:
     def _listed(self, on: Sequence[tuple[int, Attribute]], key_set: Plan) -> list[Expression | None]:
         if not held.is_held(key_set):
             return []
-        return [one_of(self._planner, column, key_set, i, self.ranges(key_set, i)) for i, column in on]
+        return [one_of(self._planner, column, key_set, i) for i, column in on]
 
     def ranges(self, key_set: Plan, place: int) -> Ranges:
         """Ranges in which all values of a key column lie; none where that is not known."""

@@ -1,7 +1,7 @@
-"""Few key values as a condition: a list of them, and the ranges they lie in, by which files are skipped.
+"""Few key values as a condition, a list of them; and the ranges they lie in, by which files are skipped.
 
-Unlike a join, a list needs no job, and Spark hands it to the files. Parquet keeps the least and the greatest value
-of every piece of a file, so the ranges tell which pieces cannot hold any of the keys.
+Unlike a join, a list needs no job, and Spark hands its ends to the files. The ranges are no part of the condition:
+as literals they would be part of the generated code, which would then be compiled for every refresh.
 """
 
 from __future__ import annotations
@@ -26,11 +26,8 @@ _LISTED = frozenset(
 """Types in which a value is found in a list exactly where SQL calls it equal; text is another, if not collated."""
 
 
-def one_of(planner: Planner, value: Expression, keys: Plan, place: int, within: Ranges) -> Expression | None:
-    """The value is one of those in a column of held rows, NULL among them; None where a list cannot tell.
-
-    `within` are ranges in which they all lie, if known.
-    """
+def one_of(planner: Planner, value: Expression, keys: Plan, place: int) -> Expression | None:
+    """The value is one of those in a column of held rows, NULL among them; None where a list cannot tell."""
     data_type = value.dataType()
     if not 0 < held.count(keys) <= _MOST_VALUES or not _is_listed(data_type):
         return None
@@ -43,8 +40,7 @@ def one_of(planner: Planner, value: Expression, keys: Plan, place: int, within: 
     listed = planner.expressions.InSet(value, values)
     if values.contains(None):
         return planner.any_of([listed, planner.is_null(value)])
-    # The list comes first: it is false for almost every row, and the ranges are then not looked at.
-    return planner.all_of([listed, *_between(planner, value, within)])
+    return listed
 
 
 def _is_listed(data_type: Any) -> bool:
@@ -64,16 +60,6 @@ def ranges_of(planner: Planner, keys: Plan, place: int) -> Ranges:
     number = planner.alias(planner.expressions.UnixDate(key) if kind == "DateType" else key, "n")
     found = [row[0] for row in planner.frame(planner.project([number], keys)).collect()]
     return [] if None in found else ranges(found, _MOST_RANGES)
-
-
-def _between(planner: Planner, value: Expression, within: Ranges) -> list[Expression]:
-    """The value lies in one of the ranges; nothing where there are none."""
-    data_type = value.dataType()
-    bounds = [[planner.number(end, data_type) for end in ends] for ends in within]
-    between = [
-        planner.both(planner.at_most(low, value), planner.at_most(value, high)) for low, high in bounds
-    ]
-    return [planner.any_of(between)] if between else []
 
 
 def ranges(values: Sequence[int], most: int) -> list[tuple[int, int]]:

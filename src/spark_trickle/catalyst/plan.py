@@ -109,12 +109,6 @@ class Planner:
     def null(self, data_type: Any) -> Expression:
         return self.expressions.Literal.create(None, data_type)
 
-    def number(self, value: int, data_type: Any) -> Expression:
-        """A whole number of a type that Spark keeps as INT or BIGINT, such as a day."""
-        if kind_of(data_type) == "LongType":  # py4j would make an Integer of a small one
-            return self._parser().parseExpression(f"{value}L")
-        return self.expressions.Literal.create(value, data_type)
-
     def timestamp(self, instant: datetime) -> Expression:
         """A TIMESTAMP; to the microsecond."""
         micros = (instant - _EPOCH) // timedelta(microseconds=1)
@@ -235,9 +229,6 @@ class Planner:
 
     def less(self, left: Expression, right: Expression) -> Expression:
         return self.expressions.LessThan(left, right)
-
-    def at_most(self, left: Expression, right: Expression) -> Expression:
-        return self.expressions.LessThanOrEqual(left, right)
 
     def plus(self, left: Expression, right: Expression) -> Expression:
         return self.expressions.Add(left, right)

@@ -34,6 +34,7 @@ from spark_trickle.algebra.restrict import matching
 from spark_trickle.algebra.traverse import sources_of, walk
 from spark_trickle.incremental.differentiate import differentiate
 from spark_trickle.incremental.rules import per_key
+from spark_trickle.incremental.rules.touched import Touched, at_least, exactly
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,7 @@ class Recompute:
 
 
 Maintenance = ByWeight | ByKey | Totals | TopRows | Iterate | Recompute
+_Keys = Callable[[PerKey, Callable[[Node], Node]], Touched]
 
 
 def maintain(root: Relation, totals: tuple[int, ...] = (), only_real_pairs: bool = False) -> Maintenance:
@@ -117,17 +119,18 @@ def maintain(root: Relation, totals: tuple[int, ...] = (), only_real_pairs: bool
     `totals` are the columns of the root's aggregate that hold running totals.
     """
     change_of = partial(differentiate, only_real_pairs=only_real_pairs)
+    touched_by = exactly if only_real_pairs else at_least
     top = _below_row_wise(root)
     if totals and isinstance(top, PerKey | Whole):
         return _continued(root, top, totals, change_of)
     if isinstance(top, Whole | Top | Loop) and sources_of(top):
-        return _from_stored(root, top, change_of) or Recompute(
+        return _from_stored(root, top, change_of, touched_by) or Recompute(
             At(root, NEW), reason_of(top), top.operator.position
         )
     if isinstance(top, PerKey) and _replaceable(top):
         columns = visible_keys(root, top)
         if columns is not None:
-            return _by_key(root, top, columns, change_of)
+            return _by_key(root, top, columns, touched_by(top, _remembered(change_of)))
     doubtful = repeatability(root)
     if doubtful.rows:
         reason = f"{doubtful.rows}, which two evaluations may compute differently"
@@ -212,7 +215,7 @@ def _continues(root: Relation, top: Top | Loop) -> bool:
 
 
 def _from_stored(
-    root: Relation, top: Whole | Top | Loop, change_of: Callable[[Relation], Node]
+    root: Relation, top: Whole | Top | Loop, change_of: Callable[[Relation], Node], touched_by: _Keys
 ) -> Maintenance | None:
     """A way that needs the stored rows instead of all input rows, if the table holds enough of them."""
     if isinstance(top, Whole) or not _continues(root, top):
@@ -222,7 +225,7 @@ def _from_stored(
         return None
     places = tuple(shown[c.id] for c in top.columns)
     if isinstance(top, Top):
-        return TopRows(top, _competing(top, change_of), places)
+        return TopRows(top, _competing(top, change_of, touched_by), places)
     assert top.recursion is not None  # noqa: S101 - _continues asks for it
     base, step = top.recursion.base, top.recursion.step
     whole = Changes(Scan(top.columns, top.recursion.itself, top.operator))
@@ -236,13 +239,13 @@ def _from_stored(
     )
 
 
-def _competing(top: Top, change_of: Callable[[Relation], Node]) -> ByWeight | ByKey:
+def _competing(top: Top, change_of: Callable[[Relation], Node], touched_by: _Keys) -> ByWeight | ByKey:
     """By key where that is possible: no old version is read. With an OFFSET, rows before the stored ones count too."""
     groups = _below_row_wise(top.child)
     if not top.offset and isinstance(groups, PerKey) and _replaceable(groups):
         columns = visible_keys(top.child, groups)
         if columns is not None:
-            return _by_key(top.child, groups, columns, change_of)
+            return _by_key(top.child, groups, columns, touched_by(groups, _remembered(change_of)))
     return ByWeight(change_of(top.child))
 
 
@@ -262,7 +265,8 @@ def _continued(
         return Totals(top, change, (), places, again, At(root, NEW), hides)
     columns = visible_keys(root, top)
     assert columns is not None  # noqa: S101 - the keys were carried
-    new = _rebuild(root, top, per_key.restricted(top, NEW, again))
+    every = tuple(range(len(columns)))
+    new = _rebuild(root, top, per_key.restricted(top, NEW, Touched(again, every)))
     return Totals(top, change, columns, places, again, new, hides)
 
 
@@ -274,9 +278,13 @@ def visible_keys(root: Relation, top: PerKey) -> tuple[int, ...] | None:
     return tuple(visible[key] for key in top.keys[0])
 
 
-def _by_key(
-    root: Relation, top: PerKey, columns: tuple[int, ...], differentiate: Callable[[Relation], Node]
-) -> ByKey:
+def _by_key(root: Relation, top: PerKey, columns: tuple[int, ...], touched: Touched) -> ByKey:
+    restricted = per_key.restricted(top, NEW, touched)
+    return ByKey(touched.keys, touched.of(columns), _rebuild(root, top, restricted))
+
+
+def _remembered(differentiate: Callable[[Relation], Node]) -> Callable[[Node], Node]:
+    """The same change for the same relation."""
     memo: dict[int, Node] = {}
 
     def change_of(node: Node) -> Node:
@@ -284,9 +292,7 @@ def _by_key(
             memo[id(node)] = differentiate(node)  # type: ignore[arg-type]
         return memo[id(node)]
 
-    keys = per_key.touched_keys(top, change_of)
-    restricted = per_key.restricted(top, NEW, keys)
-    return ByKey(keys, columns, _rebuild(root, top, restricted))
+    return change_of
 
 
 def _replaceable(top: PerKey) -> bool:

@@ -66,12 +66,11 @@ def _places_at_hand(
     values = held.hold(planner, removed)
     if values is None or held.count(values) != expected:
         return None
-    ranges = [ranges_of(planner, values, i) for i in range(len(types))]
-    within = {f.name: ranges[i] for i, f in enumerate(layout.visible.fields)}
+    within = {f.name: ranges_of(planner, values, i) for i, f in enumerate(layout.visible.fields)}
     rows = tables.in_session(change.sparkSession).rows(snapshot, within=within)
     stored = planner.analyzed(rows.selectExpr(*layout.unpack(), *PLACE))
     columns = output(stored)[: len(types)]
-    listed = [one_of(planner, column, values, i, ranges[i]) for i, column in enumerate(columns)]
+    listed = [one_of(planner, column, values, i) for i, column in enumerate(columns)]
     conditions = [condition for condition in listed if condition is not None]
     if not conditions:
         return None

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from spark_trickle.algebra.relations import NEW, OLD, KeysOf, Node, PerKey, Signed, Sum, Version
+from spark_trickle.algebra.relations import NEW, OLD, Node, PerKey, Signed, Sum, Version
 from spark_trickle.algebra.restrict import matching
+from spark_trickle.incremental.rules.touched import Touched, exactly
 
 
 def change(node: PerKey, change_of: Callable[[Node], Node]) -> Node:
@@ -14,19 +15,14 @@ def change(node: PerKey, change_of: Callable[[Node], Node]) -> Node:
 
     Outside S inputs, hence outputs, are equal. The same S restricts every input at both versions.
     """
-    keys = touched_keys(node, change_of)
-    added = Signed(restricted(node, NEW, keys), +1)
-    removed = Signed(restricted(node, OLD, keys), -1)
+    touched = exactly(node, change_of)
+    added = Signed(restricted(node, NEW, touched), +1)
+    removed = Signed(restricted(node, OLD, touched), -1)
     return Sum((added, removed))
 
 
-def touched_keys(node: PerKey, change_of: Callable[[Node], Node]) -> KeysOf:
-    """S: the keys of every changed row of every input."""
-    parts = zip(node.children, node.keys, strict=True)
-    return KeysOf(tuple((change_of(child), on) for child, on in parts))
-
-
-def restricted(node: PerKey, version: Version, keys: KeysOf) -> PerKey:
+def restricted(node: PerKey, version: Version, touched: Touched) -> PerKey:
     """Q(R_version | S)."""
     parts = zip(node.children, node.keys, strict=True)
-    return replace(node, children=tuple(matching(child, version, on, keys) for child, on in parts))
+    children = (matching(child, version, touched.of(on), touched.keys) for child, on in parts)
+    return replace(node, children=tuple(children))
