@@ -46,3 +46,10 @@ def as_in_production(trickle: Trickle) -> Iterator[None]:
         yield
     finally:
         runtime.settings = kept
+
+
+def forget_definitions(trickle: Trickle) -> None:
+    """What this process has understood of definitions: the next refresh starts as that of another process."""
+    definitions = trickle._runtime.definitions
+    definitions._kept.clear()
+    definitions._newest = None

@@ -10,6 +10,7 @@ import pytest
 from spark_trickle import Action, Trickle, TrickleError
 from tests.spark import frames
 from tests.spark.oracle import Checked, stored
+from tests.spark.session import forget_definitions
 
 TOTALS = "SELECT k, COUNT(*) AS n, SUM(v) AS total FROM t WHERE 2 * v > 2 GROUP BY k"
 
@@ -19,6 +20,23 @@ def table(trickle: Trickle, database: str) -> Trickle:
     trickle.sql("CREATE TABLE t (k INT, v INT) USING delta")
     trickle.sql("INSERT INTO t VALUES (1, 1), (1, 2), (2, 3), (NULL, NULL)")
     return trickle
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM t WHERE 2 * v BETWEEN 1 AND 3",
+        "SELECT k, v FROM t WHERE nullif(k + v, 2) IS NOT NULL",
+        "SELECT k, transform(array(k, v), x -> x + k) AS x FROM t WHERE k IN (SELECT v FROM t)",
+        "SELECT k, k + 1 AS more, more + 1 AS most FROM t WHERE v < (SELECT max(v) FROM t)",
+        "SELECT k, count(DISTINCT v) AS n, sum(v) FILTER (WHERE v BETWEEN 1 AND 2) AS s FROM t GROUP BY CUBE (k)",
+    ],
+)
+def test_another_process_understands_the_same(table: Trickle, query: str) -> None:
+    table.create_stream_table("st", query)
+    table.sql("SELECT 1 WHERE 2 * rand() BETWEEN 0 AND 1").collect()
+    forget_definitions(table)
+    assert table.refresh_stream_table("st").action is Action.NO_DATA
 
 
 def test_a_function_defines_a_stream_table_for_every_process(table: Trickle, database: str) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from spark_trickle import Action, Trickle
 from tests.spark.oracle import answer, rows_of, stored
+from tests.spark.session import forget_definitions
 
 PAGE = Path(__file__).parents[2] / "docs" / "sql.md"
 NOW = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
@@ -89,6 +90,7 @@ def test_section(trickle: Trickle, database: str, section: str, monkeypatch: pyt
     now[0] += timedelta(days=2)
     for statement in EDITS:
         trickle.sql(statement)
+    forget_definitions(trickle)
     for name, example in chosen.items():
         result = trickle.refresh_stream_table(name)
         expected = Action.FULL if example.support == "recomputed" else Action.DIFFERENTIAL

@@ -12,7 +12,7 @@ from spark_trickle import Action, Trickle
 from spark_trickle.algebra.relations import NEW, At, InnerJoin, Node, Sum
 from spark_trickle.incremental.rules import inner_join
 from tests.spark.oracle import Checked
-from tests.spark.session import as_in_production
+from tests.spark.session import as_in_production, forget_definitions
 from tests.spark.traps import Trap, expected, load, strategies, strategy
 
 
@@ -30,6 +30,7 @@ def test_trap(trickle: Trickle, database: str, trap: Trap) -> None:
     for number, batch in enumerate(trap.batches, len(trap.query)):
         for statement in batch["dml"]:
             trickle.sql(statement)
+        forget_definitions(trickle)
         # Some batches read sources by keys, some whole.
         with as_in_production(trickle) if number % 2 else nullcontext():
             checked.refresh({Action.DIFFERENTIAL, Action.NO_DATA})

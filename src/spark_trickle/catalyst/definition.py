@@ -33,6 +33,9 @@ from spark_trickle.incremental.maintain import (
 )
 from spark_trickle.names import PREFIX
 
+_NUMBERED = re.compile(r"#\d+L?|CommonExpressionId\(\d+")
+"""Ids of columns and subqueries, and of an expression used twice, as by BETWEEN."""
+
 
 @dataclass(frozen=True)
 class Definition:
@@ -186,7 +189,7 @@ def _check_columns(schema: StructType) -> None:
 
 
 def _fingerprint(relation: Relation) -> str:
-    """A digest of what the query computes; column ids are numbered by first appearance."""
+    """A digest of what the query computes; what Spark numbers anew each time is numbered by first appearance."""
     lines: list[str] = []
     for node in walk(relation):
         if isinstance(node, Scan):
@@ -196,7 +199,7 @@ def _fingerprint(relation: Relation) -> str:
             lines.append(f"{type(node).__name__} {_constant_data(node)}{node.operator.label}")
     lines += [f"{c.name} {c.type}" for c in relation.columns]
     numbers: dict[str, str] = {}
-    text = re.sub(r"#\d+L?", lambda m: numbers.setdefault(m[0], f"#{len(numbers)}"), "\n".join(lines))
+    text = _NUMBERED.sub(lambda m: numbers.setdefault(m[0], f"#{len(numbers)}"), "\n".join(lines))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
