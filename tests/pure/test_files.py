@@ -66,3 +66,24 @@ def test_a_file_without_statistics_may_hold_anything(stats: str | None) -> None:
 def test_files_keep_their_places() -> None:
     text = json.dumps([{"path": p, "size": 1} for p in "abc"])
     assert [(f.number, f.path) for f in described(text)] == [(0, "a"), (1, "b"), (2, "c")]
+
+
+@pytest.mark.parametrize(
+    ("rows", "values", "found"),
+    [
+        (100_000, [0], (1, 5)),
+        (100_000, [0, 1, 2, 999], (2, 5)),
+        (100_000, [0, 200, 400, 600, 800], (5, 5)),
+        (100_000, [-5, 1000], (0, 5)),
+        (100_001, [500], (1, 6)),
+        (10, [1, 5, 500], (1, 1)),
+        (100_000, [], (0, 5)),
+    ],
+)
+def test_pages_that_hold_a_value_if_the_file_is_sorted(
+    rows: int, values: list[int], found: tuple[int, int]
+) -> None:
+    stats = json.dumps({"numRecords": rows, "minValues": {"c": 0}, "maxValues": {"c": 999}})
+    (one,) = described(json.dumps([{"path": "a", "size": 7, "stats": stats}]))
+    assert one.pages_with("c", values) == found
+    assert one.pages_with("another", values) == (found[1], found[1])

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from spark_trickle import Action, Trickle
+from spark_trickle.catalyst import listing
 from spark_trickle.catalyst.listing import Within
+from spark_trickle.catalyst.plan import Expression, Planner
+from spark_trickle.storage import tables
 from spark_trickle.storage.files import DataFile
 from spark_trickle.storage.tables import Snapshot
 from tests.spark.oracle import Checked
@@ -97,3 +101,45 @@ def test_a_file_left_out_by_mistake_is_noticed(
     trickle.sql("UPDATE d SET name = 'other' WHERE k = 12")
     with pytest.raises(AssertionError):
         checked.refresh(Action.DIFFERENTIAL)
+
+
+@pytest.mark.parametrize("key_type", KEYS)
+def test_keys_go_to_the_pages_of_files_in_parts(
+    trickle: Trickle, database: str, key_type: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One key, as many as there are parts, some more and some fewer; each table's file has several pages."""
+    key = KEYS[key_type].format("CAST(id AS INT)")
+    monkeypatch.setattr(tables, "_MANY_PAGES", 0)
+    monkeypatch.setattr(tables, "_FEW_PAGES", 1.0)
+    asked: list[int] = []
+    right = listing._in_parts
+
+    def watched(planner: Planner, value: Expression, values: Any) -> Expression:
+        asked.append(int(values.size()))
+        return right(planner, value, values)
+
+    monkeypatch.setattr(listing, "_in_parts", watched)
+    trickle.spark.conf.set("parquet.page.row.count.limit", "100")
+    try:
+        trickle.sql(
+            f"CREATE TABLE f USING delta {MAPPED} AS SELECT {key} AS k, id AS v FROM range(0, 1000, 1, 1)"
+        )
+        trickle.sql(
+            f"CREATE TABLE d USING delta AS SELECT {key} AS k, concat('n', id) AS name FROM range(0, 1000, 1, 1)"
+        )
+    finally:
+        trickle.spark.conf.unset("parquet.page.row.count.limit")
+    checks = []
+    for name in ("joined", "grouped"):
+        trickle.create_stream_table(name, QUERIES[name], "manual", "DIFFERENTIAL")
+        checks.append(Checked(trickle, name, QUERIES[name]))
+        checks[-1].created()
+    for number, wanted in enumerate(
+        ("v = 500", "v % 60 = 7", "v % 63 = 5", "v % 7 = 3", "v IN (0, 99, 100, 999)"), 498
+    ):
+        trickle.sql(f"UPDATE f SET v = v + 1000 WHERE {wanted}")
+        trickle.sql(f"DELETE FROM d WHERE name = concat('n', {number})")
+        asked.clear()
+        for checked in checks:
+            checked.refresh(Action.DIFFERENTIAL)
+        assert asked, wanted

@@ -6,7 +6,9 @@ unchanged. A change has one more column, the weight, at the end.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
+from functools import partial
 from typing import assert_never
 
 from pyspark.sql import DataFrame
@@ -127,8 +129,9 @@ class Builder:
             case Matching(child=child, keys=keys, on=on, needed=needed):
                 if not needed and not self._are_few(keys):
                     return self._build(child)
-                rows = self._reachable(child, keys, on)
-                return self._matching(rows, keys, on) if needed else self._narrowed(rows, keys, on)
+                rows, by_page = self._reachable(child, keys, on), self._by_page(child, keys, on)
+                narrow = self._matching if needed else self._narrowed
+                return narrow(rows, keys, on, by_page)
             case Partners(left=left, change=change, join=join):
                 return self._partners(self._build(left), self._build(change), join)
             case Signed(child=child, sign=sign):
@@ -223,18 +226,31 @@ class Builder:
             return self._build(rows)
         return Built(self._leaves.scan(scan, rows.version, within), False)
 
-    def _matching(self, child: Built | None, keys: KeysOf, on: tuple[tuple[int, int], ...]) -> Built | None:
+    def _by_page(self, rows: Node, keys: KeysOf, on: tuple[tuple[int, int], ...]) -> Set[int]:
+        """The places of the keys by which pages of a source's files are worth choosing."""
+        key_set = self.key_set(keys)
+        if not isinstance(rows, At) or not isinstance(rows.relation, Scan) or key_set is None:
+            return frozenset()
+        names = {c.id: c.name for c in rows.columns}
+        prunes = partial(self._leaves.prunes_pages, rows.relation, rows.version)
+        return self._holder.by_page(key_set, {i: names[c] for i, c in on if c in names}, prunes)
+
+    def _matching(
+        self, child: Built | None, keys: KeysOf, on: tuple[tuple[int, int], ...], by_page: Set[int]
+    ) -> Built | None:
         if child is None:
             return None
         key_set = self.key_set(keys)
         if key_set is None:
             return None
         columns = [(i, self._attribute(child.plan, c)) for i, c in on]
-        return Built(self._holder.semi_join(child.plan, columns, key_set), child.weighted)
+        return Built(self._holder.semi_join(child.plan, columns, key_set, by_page), child.weighted)
 
-    def _narrowed(self, rows: Built | None, keys: KeysOf, on: tuple[tuple[int, int], ...]) -> Built | None:
+    def _narrowed(
+        self, rows: Built | None, keys: KeysOf, on: tuple[tuple[int, int], ...], by_page: Set[int]
+    ) -> Built | None:
         """The same, for a side of a join: without keys it has no rows, which is not the same as no such side."""
-        found = self._matching(rows, keys, on)
+        found = self._matching(rows, keys, on, by_page)
         if found is None and rows is not None:
             return Built(self._planner.empty(rows.plan.output()), rows.weighted)
         return found

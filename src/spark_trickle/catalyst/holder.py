@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
 from spark_trickle.catalyst import held
 from spark_trickle.catalyst.identity import needs_encoding, net
-from spark_trickle.catalyst.listing import Ranges, one_of, ranges_of
+from spark_trickle.catalyst.listing import Ranges, can_go_by_page, one_of, ranges_of, whole_numbers
 from spark_trickle.catalyst.plan import WEIGHT, Attribute, Expression, Plan, Planner, output
 from spark_trickle.names import quote
 
@@ -32,7 +32,7 @@ class Holder:
         self._local_rows = local_rows
         self._kept: list[DataFrame] = []
         self._nulls: dict[int, frozenset[int]] = {}
-        self._ranges: dict[tuple[int, int], Ranges] = {}
+        self._numbers: dict[tuple[int, int], Sequence[int]] = {}
         self._alive: list[Plan] = []
 
     def close(self) -> None:
@@ -64,10 +64,19 @@ class Holder:
         union = held.union(planner, found) if found else None
         return union if union is not None and held.count(union) else None
 
-    def semi_join(self, plan: Plan, on: Sequence[tuple[int, Attribute]], key_set: Plan) -> Plan:
-        """The rows whose columns equal the key set's at the given places, NULL being a key like any other."""
+    def semi_join(
+        self,
+        plan: Plan,
+        on: Sequence[tuple[int, Attribute]],
+        key_set: Plan,
+        by_page: Set[int] = frozenset(),
+    ) -> Plan:
+        """The rows whose columns equal the key set's at the given places, NULL being a key like any other.
+
+        For the places in `by_page`, only pages of the files that may hold such rows are read.
+        """
         planner = self._planner
-        listed = self._listed(on, key_set)
+        listed = self._listed(on, key_set, by_page)
         conditions = [condition for condition in listed if condition is not None]
         if conditions:
             plan = planner.filter(planner.all_of(conditions), plan)
@@ -82,20 +91,34 @@ class Holder:
         ]
         return planner.join(plan, planner.project(fresh, key_set), "LeftSemi", planner.all_of(equalities))
 
-    def _listed(self, on: Sequence[tuple[int, Attribute]], key_set: Plan) -> list[Expression | None]:
+    def _listed(
+        self, on: Sequence[tuple[int, Attribute]], key_set: Plan, by_page: Set[int]
+    ) -> list[Expression | None]:
         if not held.is_held(key_set):
             return []
-        return [one_of(self._planner, column, key_set, i) for i, column in on]
+        return [one_of(self._planner, column, key_set, i, by_page=i in by_page) for i, column in on]
 
     def ranges(self, key_set: Plan, place: int) -> Ranges:
         """Ranges in which all values of a key column lie; none where that is not known."""
+        return ranges_of(self._whole_numbers(key_set, place))
+
+    def by_page(
+        self, key_set: Plan, columns: Mapping[int, str], prunes: Callable[[str, Sequence[int]], bool]
+    ) -> set[int]:
+        """The places of a key set whose values lie in few pages; `prunes` tells that of a column's values."""
+        numbers = {i: self._whole_numbers(key_set, i) for i in columns}
+        return {
+            i for i, column in columns.items() if can_go_by_page(numbers[i]) and prunes(column, numbers[i])
+        }
+
+    def _whole_numbers(self, key_set: Plan, place: int) -> Sequence[int]:
         if not held.is_held(key_set):
             return ()
         known = (id(key_set), place)
-        if known not in self._ranges:
+        if known not in self._numbers:
             self._alive.append(key_set)  # ids are only unique among living objects
-            self._ranges[known] = ranges_of(self._planner, key_set, place)
-        return self._ranges[known]
+            self._numbers[known] = whole_numbers(self._planner, key_set, place)
+        return self._numbers[known]
 
     def _has_null(self, key_set: Plan, places: Sequence[int]) -> bool:
         """Some key is NULL there, as far as the driver can tell."""

@@ -38,6 +38,10 @@ class Reader(Protocol):
         """
         ...
 
+    def prunes_pages(self, source: str, version: Version, column: str, values: Sequence[int]) -> bool:
+        """The values, in order, lie in few of the pages that the source's files have for the column."""
+        ...
+
     def instant(self, version: Version) -> datetime:
         """The time that the clock shows at one version."""
         ...
@@ -87,6 +91,10 @@ class Leaves:
                 return found
         frame = self._reader.rows(scan.source, version, [c.name for c in scan.columns])
         return self._adopt(scan, self._planner.analyzed(frame), weighted=False)
+
+    def prunes_pages(self, scan: Scan, version: Version, column: str, values: Sequence[int]) -> bool:
+        """See `Reader`."""
+        return scan.source != CLOCK and self._reader.prunes_pages(scan.source, version, column, values)
 
     def _time(self, clock: Scan, version: Version) -> Expression:
         now = clock_column(clock.operator.payload)

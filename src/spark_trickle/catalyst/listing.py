@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spark_trickle.catalyst import held
-from spark_trickle.catalyst.plan import Expression, Plan, Planner, kind_of, output
+from spark_trickle.catalyst.plan import Expression, Plan, Planner, items, kind_of, output
 
 Ranges = Sequence[tuple[int, int]]
 """Ranges of whole numbers, both ends included; a day is its number since 1970."""
@@ -18,6 +18,8 @@ Within = Mapping[str, Ranges]
 """Ranges by column; a column without ranges may hold anything."""
 _MOST_VALUES = 10_000
 _MOST_RANGES = 32
+_PARTS = 16
+_MOST_IN_PARTS = 16 * 256
 _WHOLE = frozenset({"IntegerType", "LongType", "DateType"})
 _LISTED = frozenset(
     {"ByteType", "ShortType", "IntegerType", "LongType", "DateType", "TimestampType", "TimestampNTZType"}
@@ -26,8 +28,13 @@ _LISTED = frozenset(
 """Types in which a value is found in a list exactly where SQL calls it equal; text is another, if not collated."""
 
 
-def one_of(planner: Planner, value: Expression, keys: Plan, place: int) -> Expression | None:
-    """The value is one of those in a column of held rows, NULL among them; None where a list cannot tell."""
+def one_of(
+    planner: Planner, value: Expression, keys: Plan, place: int, *, by_page: bool = False
+) -> Expression | None:
+    """The value is one of those in a column of held rows, NULL among them; None where a list cannot tell.
+
+    With `by_page`, pages of files are left out that hold none of them.
+    """
     data_type = value.dataType()
     if not 0 < held.count(keys) <= _MOST_VALUES or not _is_listed(data_type):
         return None
@@ -40,7 +47,26 @@ def one_of(planner: Planner, value: Expression, keys: Plan, place: int) -> Expre
     listed = planner.expressions.InSet(value, values)
     if values.contains(None):
         return planner.any_of([listed, planner.is_null(value)])
-    return listed
+    return planner.both(listed, _in_parts(planner, value, values)) if by_page else listed
+
+
+def _in_parts(planner: Planner, value: Expression, values: Any) -> Expression:
+    """The same list in parts. Spark hands only the ends of a long list to the files, but all of a short one.
+
+    There are as many parts each time, as the generated code depends on their number; and they are a tree, because
+    Parquet goes through them by recursion. Few rows get here: the whole list is asked first.
+    """
+    count = int(values.size())
+    size = max(1, -(-count // _PARTS))
+    parts = [
+        planner.expressions.InSet(value, part.toSet()) for part in items(values.toSeq().grouped(size).toSeq())
+    ]
+    level: list[Expression] = parts + parts[-1:] * (_PARTS - len(parts))
+    while len(level) > 1:
+        level = [
+            planner.expressions.Or(one, other) for one, other in zip(level[::2], level[1::2], strict=True)
+        ]
+    return level[0]
 
 
 def _is_listed(data_type: Any) -> bool:
@@ -48,10 +74,10 @@ def _is_listed(data_type: Any) -> bool:
     return kind in _LISTED or (kind == "StringType" and bool(data_type.isUTF8BinaryCollation()))
 
 
-def ranges_of(planner: Planner, keys: Plan, place: int) -> Ranges:
-    """Ranges of whole numbers that hold all values of a column of held rows; none where there are no such ranges.
+def whole_numbers(planner: Planner, keys: Plan, place: int) -> Sequence[int]:
+    """The values of a column of held rows in order, each once; none where they are no whole numbers.
 
-    A day counts as its number. NULL lies in no range, so with a NULL there are none either.
+    A day counts as its number. NULL is none, so with a NULL there are none either.
     """
     key = output(keys)[place]
     kind = kind_of(key.dataType())
@@ -59,7 +85,17 @@ def ranges_of(planner: Planner, keys: Plan, place: int) -> Ranges:
         return []
     number = planner.alias(planner.expressions.UnixDate(key) if kind == "DateType" else key, "n")
     found = [row[0] for row in planner.frame(planner.project([number], keys)).collect()]
-    return [] if None in found else ranges(found, _MOST_RANGES)
+    return [] if None in found else sorted(set(found))
+
+
+def ranges_of(values: Sequence[int]) -> Ranges:
+    """Ranges that hold all of these values."""
+    return ranges(values, _MOST_RANGES)
+
+
+def can_go_by_page(values: Sequence[int]) -> bool:
+    """There are some, and few enough for a list in parts."""
+    return 0 < len(values) <= _MOST_IN_PARTS
 
 
 def ranges(values: Sequence[int], most: int) -> list[tuple[int, int]]:

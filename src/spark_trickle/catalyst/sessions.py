@@ -36,6 +36,10 @@ OURS = {
     "spark.sql.optimizer.excludedRules": "",
     # A list of keys is a parameter of the generated code, not a part of it: no compiling for every refresh.
     "spark.sql.optimizer.inSetSwitchThreshold": "0",
+    # A list is handed to the files in parts, so that pages without any of the keys are not read (see `listing`).
+    "spark.sql.parquet.pushdown.inFilterThreshold": "256",
+    # Comparing every key of a list with every dictionary takes longer than reading.
+    "parquet.filter.dictionary.enabled": "false",
     # Lists of dates and times reach the files as Java's new types: the old ones have no days between two calendars.
     "spark.sql.datetime.java8API.enabled": "true",
     # A missing or broken file must fail the refresh: skipping it would be a wrong answer.

@@ -60,6 +60,9 @@ class VersionReader:
     def table(self, source: str, version: Version, within: Within) -> Plan:
         return self._tables.leaf(self._ends[version].snapshots[source], within)
 
+    def prunes_pages(self, source: str, version: Version, column: str, values: Sequence[int]) -> bool:
+        return self._ends[version].snapshots[source].prunes_pages(column, values)
+
     def changes(self, source: str, columns: Sequence[str]) -> DataFrame | None:
         old, new = (self._ends[version].snapshots[source] for version in (OLD, NEW))
         return change_of(self._tables, old, new, columns)
@@ -265,13 +268,15 @@ class Computation:
     def _touched(self, stored: Snapshot, columns: Sequence[int], key_set: Plan) -> Plan:
         """The table's rows whose columns, by place, equal the first ones of the key set; each with its place."""
         names = [f.name for f in self._layout.visible.fields]
-        within = {names[c]: self._holder.ranges(key_set, i) for i, c in enumerate(columns) if c < len(names)}
+        named = {i: names[c] for i, c in enumerate(columns) if c < len(names)}
+        within = {name: self._holder.ranges(key_set, i) for i, name in named.items()}
+        by_page = self._holder.by_page(key_set, named, stored.prunes_pages)
         rows = self._tables.rows(stored, within=within).selectExpr(*self._layout.unpack(), *PLACE)
         plan = self._planner.analyzed(rows)
         if not columns:
             return plan
         own = output(plan)
-        return self._holder.semi_join(plan, [(i, own[c]) for i, c in enumerate(columns)], key_set)
+        return self._holder.semi_join(plan, [(i, own[c]) for i, c in enumerate(columns)], key_set, by_page)
 
     def _netted(self, change: DataFrame) -> Difference | None:
         plan = self._holder.netted(change)

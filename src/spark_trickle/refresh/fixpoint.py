@@ -42,6 +42,9 @@ class _WithMembers:
     def table(self, source: str, version: Version, within: Within) -> Plan | None:
         return None if source in self.found else self.outside.table(source, version, within)
 
+    def prunes_pages(self, source: str, version: Version, column: str, values: Sequence[int]) -> bool:
+        return source not in self.found and self.outside.prunes_pages(source, version, column, values)
+
     def changes(self, source: str, columns: Sequence[str]) -> DataFrame | None:
         raise NotImplementedError("a fixpoint evaluates whole queries")
 

@@ -45,6 +45,10 @@ class _WithItself:
         wanted = NEW if self.only_new else version
         return None if source == self.itself else self.sources.table(source, wanted, within)
 
+    def prunes_pages(self, source: str, version: Version, column: str, values: Sequence[int]) -> bool:
+        wanted = NEW if self.only_new else version
+        return source != self.itself and self.sources.prunes_pages(source, wanted, column, values)
+
     def instant(self, version: Version) -> datetime:
         return self.sources.instant(NEW if self.only_new else version)
 

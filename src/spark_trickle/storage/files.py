@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from typing import Any
 
+_PAGE_ROWS = 20_000
+"""After so many rows at the latest, Parquet begins another page of a column."""
 _EPOCH = date(1970, 1, 1).toordinal()
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _CALENDAR = "1583-01-01"
@@ -62,6 +65,18 @@ class DataFile:
         if low is None or high is None:
             return True
         return any(first <= high and low <= last for first, last in ranges)
+
+    def pages_with(self, column: str, values: Sequence[int]) -> tuple[int, int]:
+        """How many of its pages hold one of the values, and how many it has, if it is sorted by the column.
+
+        The values are in order.
+        """
+        pages = max(1, -(-(self.written_rows or 0) // _PAGE_ROWS))
+        low, high = self._end("minValues", column), self._end("maxValues", column)
+        if low is None or high is None:
+            return pages, pages
+        inside = values[bisect_left(values, low) : bisect_right(values, high)]
+        return len({(value - low) * pages // (high - low + 1) for value in inside}), pages
 
     def _end(self, which: str, column: str) -> int | None:
         ends = self._statistics.get(which)

@@ -15,7 +15,7 @@ from spark_trickle.catalyst import held
 from spark_trickle.catalyst.holder import Difference
 from spark_trickle.catalyst.identity import encode, needs_encoding
 from spark_trickle.catalyst.java import scala_longs
-from spark_trickle.catalyst.listing import one_of, ranges_of
+from spark_trickle.catalyst.listing import can_go_by_page, one_of, ranges_of, whole_numbers
 from spark_trickle.catalyst.plan import WEIGHT, Plan, Planner, items, output
 from spark_trickle.errors import IntegrityError
 from spark_trickle.storage.files import DataFile
@@ -66,11 +66,14 @@ def _places_at_hand(
     values = held.hold(planner, removed)
     if values is None or held.count(values) != expected:
         return None
-    within = {f.name: ranges_of(planner, values, i) for i, f in enumerate(layout.visible.fields)}
+    names = {i: f.name for i, f in enumerate(layout.visible.fields)}
+    numbers = {i: whole_numbers(planner, values, i) for i in names}
+    within = {name: ranges_of(numbers[i]) for i, name in names.items()}
+    by_page = {i for i, n in numbers.items() if can_go_by_page(n) and snapshot.prunes_pages(names[i], n)}
     rows = tables.in_session(change.sparkSession).rows(snapshot, within=within)
     stored = planner.analyzed(rows.selectExpr(*layout.unpack(), *PLACE))
     columns = output(stored)[: len(types)]
-    listed = [one_of(planner, column, values, i) for i, column in enumerate(columns)]
+    listed = [one_of(planner, column, values, i, by_page=i in by_page) for i, column in enumerate(columns)]
     conditions = [condition for condition in listed if condition is not None]
     if not conditions:
         return None

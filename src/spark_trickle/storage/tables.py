@@ -24,6 +24,7 @@ from spark_trickle.storage.files import DataFile, described
 
 _PHYSICAL = "delta.columnMapping.physicalName"
 _WORTH_CHOOSING = 0.75
+_MANY_PAGES, _FEW_PAGES = 100, 0.25
 _KEPT_SNAPSHOTS = 64
 _KEPT_CHANGES = 16
 
@@ -80,6 +81,15 @@ class Snapshot:
         wanted = [(names[c], ranges) for c, ranges in within.items() if ranges and c in names]
         files = [f for f in self.by_content.values() if all(f.may_hold(*one) for one in wanted)]
         return files if len(files) <= _WORTH_CHOOSING * len(self.by_content) else None
+
+    def prunes_pages(self, column: str, values: Sequence[int]) -> bool:
+        """Looking for these values in order, most pages of the files can be left out."""
+        name = self._written_names.get(column)
+        if name is None or not values:
+            return False
+        found = [file.pages_with(name, values) for file in self.by_content.values()]
+        hit, pages = (sum(column) for column in zip(*found, strict=True)) if found else (0, 0)
+        return pages >= _MANY_PAGES and hit <= _FEW_PAGES * pages
 
     @cached_property
     def size_in_bytes(self) -> int:
