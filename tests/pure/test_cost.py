@@ -49,9 +49,9 @@ def test_the_seconds_of_a_recomputation_are_the_middle_ones() -> None:
 @pytest.mark.parametrize(
     ("differential", "full", "last_was_full", "expected"),
     [
-        (1.1, 1.0, False, False),
-        (1.3, 1.0, False, True),
-        (0.9, 1.0, True, True),
+        (1.05, 1.0, False, False),
+        (1.2, 1.0, False, True),
+        (0.95, 1.0, True, True),
         (0.8, 1.0, True, False),
         (None, 1.0, True, False),
         (9.0, None, False, False),
@@ -68,6 +68,25 @@ def test_the_first_differential_refresh_decides_nothing_unless_it_was_given_up()
     assert not predict([slow, full], 10).prefers_full
     assert predict([slow, slow, full], 10).prefers_full
     assert predict([replace(slow, given_up=True), full], 10).prefers_full
+
+
+@pytest.mark.parametrize(
+    ("seconds", "first", "expected"),
+    [(2.0, 5.0, True), (1.0, 5.0, False), (20.0, 61.0, False)],
+    ids=["not much shorter", "much shorter", "a long time"],
+)
+def test_a_first_fill_alone_says_too_much_of_recomputing(
+    seconds: float, first: float, expected: bool
+) -> None:
+    tried = [change(10, seconds), change(10, seconds)]
+    assert predict([*tried, whole(first)], 10).is_to_compare is expected
+    assert not predict([tried[0], whole(first)], 10).is_to_compare
+    assert not predict([*tried, whole(first), whole(first)], 10).is_to_compare
+    facts = Facts("AUTO", (SourceChange("t", 0.01, 10**9),), source_bytes=10**9)
+    decision = choose_action(replace(facts, prediction=predict([*tried, whole(first)], 10)))
+    assert (decision.action is Action.FULL) is expected
+    why = "`t` changed; recomputed once to compare: differential refreshes take about 2.0 s"
+    assert decision.reason == (why if expected else "`t` changed")
 
 
 def test_a_change_is_given_up_only_where_recomputing_is_known_to_be_shorter() -> None:

@@ -84,5 +84,8 @@ def choose_action(facts: Facts) -> Decision:
             if expected.prefers_full:
                 times = f"about {expected.differential:.1f} s instead of {expected.full:.1f} s for all"
                 return Decision(Action.FULL, f"{what}, which would take {times}", expected.full)
+            if expected.is_to_compare:
+                took = f"differential refreshes take about {expected.differential:.1f} s"
+                return Decision(Action.FULL, f"{what}; recomputed once to compare: {took}", expected.full)
             return Decision(Action.DIFFERENTIAL, what, expected.differential, expected.limit)
     return Decision(Action.DIFFERENTIAL, what, expected.differential)

@@ -14,10 +14,13 @@ WINDOW = 20
 """So many of a table's last refreshes are looked at."""
 GIVEN_UP = "given up"
 """The step of a refresh under which the time of a differential attempt is recorded that was given up."""
-_MARGIN = 1.2
+_MARGIN = 1.1
 """Another action than last time must be better by this factor."""
 _TRIALS = 2
 """The first differential refresh also compiles what it runs, so it alone says little."""
+_COMPARED = 3.0
+_SHORT = 60.0
+"""A first fill that took less has mostly compiled and read what was not yet at hand."""
 _FEW = 10_000
 _PATIENCE = 2.0
 _SHORTEST_LIMIT = 10.0
@@ -42,12 +45,20 @@ class Prediction:
     last_was_full: bool = False
     trials: int = 0
     """How many differential refreshes it is told from; one that was given up is as good as two."""
+    full_trials: int = 0
 
     @property
     def prefers_full(self) -> bool:
         if self.differential is None or self.full is None or self.trials < _TRIALS:
             return False
         return self.differential > self.full * (1 / _MARGIN if self.last_was_full else _MARGIN)
+
+    @property
+    def is_to_compare(self) -> bool:
+        """Only the first fill is known of recomputing, which says too much; once more, unless that is a long time."""
+        if self.differential is None or self.full is None or self.trials < _TRIALS or self.full_trials > 1:
+            return False
+        return self.full < _SHORT and self.differential * _COMPARED > self.full
 
     @property
     def limit(self) -> float | None:
@@ -65,6 +76,7 @@ def predict(past: Sequence[Past], changed_rows: int | None) -> Prediction:
         median(full) if full else None,
         last_was_full=bool(known) and known[0].full,
         trials=sum(_TRIALS if p.given_up else 1 for p in known if not p.full),
+        full_trials=len(full),
     )
 
 
