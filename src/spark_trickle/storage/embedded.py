@@ -40,6 +40,8 @@ def start_session(home: Path) -> SparkSession:
         "spark.sql.session.timeZone": "UTC",
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.sql.shuffle.partitions": cores,
+        # Every refresh runs the same generated code again, if it was not thrown away in the meantime.
+        "spark.sql.codegen.cache.maxEntries": "2000",
         "spark.driver.memory": os.environ.get("TRICKLE_DRIVER_MEMORY", "2g"),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
