@@ -9,7 +9,6 @@ from spark_trickle.algebra.relations import (
     OLD,
     At,
     Concat,
-    InnerJoin,
     KeysOf,
     LookupJoin,
     Node,
@@ -176,16 +175,17 @@ def keys_are_told_by_the_first_input_of_a_join_only(relation, columns, change_of
     return found[:1]
 
 
+@breaks(touched, "_looking")
+def rows_that_look_at_a_change_are_told_by_their_partners_alone(join, change_of):
+    return change_of(join.left)
+
+
 @breaks(touched, "_met")
 def keys_that_a_side_cannot_tell_are_those_of_the_other_side(relation, number, change_of):
-    return (
-        right_met(relation, 1 - number, change_of)
-        if isinstance(relation, InnerJoin)
-        else right_met(relation, number, change_of)
-    )
+    return right_met(relation, 1 - number, change_of)
 
 
-@breaks(touched, "_across")
+@breaks(touched, "across")
 def keys_are_told_by_some_column_of_the_other_side(on, partner):
     return {i: next(iter(partner.values())) for i in on} if partner else {}
 
@@ -273,7 +273,7 @@ def keys_are_pushed_by_columns_that_are_no_grouping_keys(relation, version, on, 
     return replace(relation, children=(child,))
 
 
-@breaks(restriction, "_across")
+@breaks(restriction, "across")
 def keys_are_pushed_across_a_join_to_some_column_of_the_same_side(on, partner):
     wrong = dict(zip(partner, reversed(partner.values()), strict=True))
     return {i: wrong[c] for i, c in on.items() if c in wrong}
@@ -318,7 +318,8 @@ def by_key_looks_for_keys_in_the_first_columns(root, top):
 
 
 @breaks(maintain, "_by_key")
-def by_key_replaces_some_rows_by_all_rows(root, _top, columns, found):
+def by_key_replaces_some_rows_by_all_rows(root, top, columns, change_of):
+    found = touched.at_least(top, change_of)
     return maintain.ByKey(found.keys, found.of(columns), At(root, NEW))
 
 

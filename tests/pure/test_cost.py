@@ -79,11 +79,14 @@ def test_a_first_fill_alone_says_too_much_of_recomputing(
     seconds: float, first: float, expected: bool
 ) -> None:
     tried = [change(10, seconds), change(10, seconds)]
-    assert predict([*tried, whole(first)], 10).is_to_compare is expected
-    assert not predict([tried[0], whole(first)], 10).is_to_compare
-    assert not predict([*tried, whole(first), whole(first)], 10).is_to_compare
+    fill = replace(whole(first), first=True)
+    assert predict([*tried, fill], 10).is_to_compare is expected
+    assert not predict([tried[0], fill], 10).is_to_compare
+    assert not predict([*tried, whole(first), fill], 10).is_to_compare
+    assert not predict([*tried * WINDOW, whole(first), fill], 10).is_to_compare
+    assert not predict([*tried, whole(first)], 10).is_to_compare
     facts = Facts("AUTO", (SourceChange("t", 0.01, 10**9),), source_bytes=10**9)
-    decision = choose_action(replace(facts, prediction=predict([*tried, whole(first)], 10)))
+    decision = choose_action(replace(facts, prediction=predict([*tried, fill], 10)))
     assert (decision.action is Action.FULL) is expected
     why = "`t` changed; recomputed once to compare: differential refreshes take about 2.0 s"
     assert decision.reason == (why if expected else "`t` changed")

@@ -71,13 +71,13 @@ def restrict(relation: Node, version: Version, on: Mapping[int, int], keys: Keys
                 ),
             )
         case InnerJoin(left=left, right=right):
-            to_left = _owned(on, left) | _across(on, {r: lt for lt, r in relation.keys})
-            to_right = _owned(on, right) | _across(on, dict(relation.keys))
+            to_left = owned(on, left) | across(on, {r: lt for lt, r in relation.keys})
+            to_right = owned(on, right) | across(on, dict(relation.keys))
             return _both(relation, version, to_left, to_right, keys)
         case LookupJoin(left=left):
             # From the right side nothing may be pushed: a NULL key may mean "no partner" as well.
-            to_left = _owned(on, left)
-            return _both(relation, version, to_left, _across(to_left, dict(relation.keys)), keys)
+            to_left = owned(on, left)
+            return _both(relation, version, to_left, across(to_left, dict(relation.keys)), keys)
         case PerKey():
             return _into_keys(relation, version, on, keys)
         case Whole() | Top() | Loop():
@@ -129,10 +129,12 @@ def _into_keys(relation: PerKey, version: Version, on: Mapping[int, int], keys: 
     return replace(relation, children=children)
 
 
-def _owned(on: Mapping[int, int], side: Node) -> dict[int, int]:
+def owned(on: Mapping[int, int], side: Node) -> dict[int, int]:
+    """The places whose columns are the side's own."""
     ids = {column.id for column in side.columns}
     return {i: c for i, c in on.items() if c in ids}
 
 
-def _across(on: Mapping[int, int], partner: Mapping[int, int]) -> dict[int, int]:
+def across(on: Mapping[int, int], partner: Mapping[int, int]) -> dict[int, int]:
+    """The places whose columns have a partner on the other side of a join, and those partners."""
     return {i: partner[c] for i, c in on.items() if c in partner}

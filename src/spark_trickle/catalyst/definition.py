@@ -33,8 +33,8 @@ from spark_trickle.incremental.maintain import (
 )
 from spark_trickle.names import PREFIX
 
-_NUMBERED = re.compile(r"#\d+L?|CommonExpressionId\(\d+")
-"""Ids of columns and subqueries, and of an expression used twice, as by BETWEEN."""
+_NUMBERED = re.compile(r"(?<=[^\s(,])#\d+L?|\bCommonExpressionId\(\d+|\bUnionLoop(?:Ref)? \d+")
+"""Ids of columns and subqueries after their names, of an expression used twice, as by BETWEEN, of a recursion."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from spark_trickle.catalyst.plan import WEIGHT, Attribute, Plan, Planner, kind_of, output
+from spark_trickle.catalyst.plan import WEIGHT, Attribute, Plan, Planner, items, kind_of
 
 _ALL = 2**30
 
@@ -22,8 +22,10 @@ def is_held(plan: Plan | None) -> bool:
 
 def hold(planner: Planner, frame: DataFrame, most: int = _ALL) -> Plan | None:
     """The frame's rows, or None when there are more than `most`."""
-    limited = planner.frame(planner.analyzed(frame)).limit(most + 1)
-    execution = limited._jdf.queryExecution()
+    plan = planner.analyzed(frame)
+    if is_held(plan):
+        return plan if count(plan) <= most else None
+    execution = planner.frame(planner.limit(most + 1, plan))._jdf.queryExecution()
     rows = execution.executedPlan().executeCollect()
     if len(rows) > most:
         return None
@@ -57,7 +59,11 @@ def union(planner: Planner, parts: list[Plan]) -> Plan:
     data = parts[0].data()
     for part in parts[1:]:
         data = data.appendedAll(part.data())
-    return _relation(planner, parts[0].output(), data.distinct())
+    # One part's values may never be NULL, another's may.
+    nullable = [
+        a.withNullability(True).withDataType(a.dataType().asNullable()) for a in items(parts[0].output())
+    ]
+    return _relation(planner, planner.seq(nullable), data.distinct())
 
 
 def columns_of(planner: Planner, held: Plan, columns: list[Attribute]) -> Plan:
@@ -105,12 +111,15 @@ def partners(planner: Planner, wanted: Plan, rows: Plan, companions: Plan) -> Pl
     return _relation(planner, companions.output(), found)
 
 
-def null_places(planner: Planner, held: Plan) -> frozenset[int]:
-    """The columns, by place, in which some row has NULL."""
-    columns = output(held)
-    missing = [planner.alias(planner.is_null(c), f"c{i}") for i, c in enumerate(columns)]
-    found = planner.frame(planner.project(missing, held)).collect()
-    return frozenset(i for i in range(len(columns)) if any(row[i] for row in found))
+def values_at(planner: Planner, held: Plan, place: int) -> Any:
+    """The values of one column, in the order of the rows, as Spark keeps them inside."""
+    jvm = planner.jvm
+    places = jvm.org.apache.spark.api.python.PythonUtils.toSeq(
+        jvm.java.util.Collections.nCopies(count(held), place)
+    )
+    data_type = held.output().apply(place).dataType()
+    accessor = jvm.org.apache.spark.sql.catalyst.InternalRow.getAccessor(data_type, True)
+    return held.data().zip(places).map(accessor.tupled())
 
 
 def _projected(planner: Planner, projection: Plan) -> Plan:

@@ -31,7 +31,7 @@ class Holder:
         self._planner = planner
         self._local_rows = local_rows
         self._kept: list[DataFrame] = []
-        self._nulls: dict[int, frozenset[int]] = {}
+        self._nulls: dict[tuple[int, int], bool] = {}
         self._numbers: dict[tuple[int, int], Sequence[int]] = {}
         self._alive: list[Plan] = []
 
@@ -124,11 +124,12 @@ class Holder:
         """Some key is NULL there, as far as the driver can tell."""
         if not held.is_held(key_set):
             return True
-        found = self._nulls.get(id(key_set))
-        if found is None:
-            self._alive.append(key_set)  # ids are only unique among living objects
-            found = self._nulls[id(key_set)] = held.null_places(self._planner, key_set)
-        return any(i in found for i in places)
+        for known in ((id(key_set), place) for place in places):
+            if known not in self._nulls:
+                self._alive.append(key_set)  # ids are only unique among living objects
+                values = held.values_at(self._planner, key_set, known[1])
+                self._nulls[known] = bool(values.contains(None))
+        return any(self._nulls[id(key_set), place] for place in places)
 
     def netted(self, change: DataFrame) -> Plan | None:
         """A change with the weights of identical rows summed; None when nothing is left."""

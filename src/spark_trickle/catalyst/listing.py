@@ -38,12 +38,7 @@ def one_of(
     data_type = value.dataType()
     if not 0 < held.count(keys) <= _MOST_VALUES or not _is_listed(data_type):
         return None
-    jvm = planner.jvm
-    places = jvm.org.apache.spark.api.python.PythonUtils.toSeq(
-        jvm.java.util.Collections.nCopies(held.count(keys), place)
-    )
-    accessor = jvm.org.apache.spark.sql.catalyst.InternalRow.getAccessor(data_type, True)
-    values = keys.data().zip(places).map(accessor.tupled()).toSet()
+    values = held.values_at(planner, keys, place).toSet()
     listed = planner.expressions.InSet(value, values)
     if values.contains(None):
         return planner.any_of([listed, planner.is_null(value)])
@@ -79,13 +74,10 @@ def whole_numbers(planner: Planner, keys: Plan, place: int) -> Sequence[int]:
 
     A day counts as its number. NULL is none, so with a NULL there are none either.
     """
-    key = output(keys)[place]
-    kind = kind_of(key.dataType())
-    if kind not in _WHOLE or not held.count(keys):
+    if kind_of(output(keys)[place].dataType()) not in _WHOLE or not held.count(keys):
         return []
-    number = planner.alias(planner.expressions.UnixDate(key) if kind == "DateType" else key, "n")
-    found = [row[0] for row in planner.frame(planner.project([number], keys)).collect()]
-    return [] if None in found else sorted(set(found))
+    found = held.values_at(planner, keys, place).distinct()
+    return [] if found.contains(None) else sorted(map(int, str(found.mkString(",")).split(",")))
 
 
 def ranges_of(values: Sequence[int]) -> Ranges:

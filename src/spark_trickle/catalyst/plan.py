@@ -147,6 +147,10 @@ class Planner:
     def project(self, columns: Sequence[Expression], child: Plan) -> Plan:
         return self.logical.Project(self.seq(columns), child)
 
+    def limit(self, rows: int, child: Plan) -> Plan:
+        number = self.literal_int(rows)
+        return self.logical.GlobalLimit(number, self.logical.LocalLimit(number, child))
+
     def filter(self, condition: Expression, child: Plan) -> Plan:
         return self.logical.Filter(condition, child)
 

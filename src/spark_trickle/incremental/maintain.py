@@ -34,7 +34,7 @@ from spark_trickle.algebra.restrict import matching
 from spark_trickle.algebra.traverse import sources_of, walk
 from spark_trickle.incremental.differentiate import differentiate
 from spark_trickle.incremental.rules import per_key
-from spark_trickle.incremental.rules.touched import Touched, at_least, exactly
+from spark_trickle.incremental.rules.touched import Touched, at_least, coarsely, exactly
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +46,16 @@ class ByWeight:
 
 @dataclass(frozen=True, slots=True)
 class ByKey:
-    """Replace the table's rows whose `columns` are in `keys` by `new`."""
+    """Replace the table's rows whose `columns` are in `keys` by `new`.
+
+    `coarsely` is the same by fewer columns, whose keys are found by reading less: the better way, unless each of these
+    keys has many rows.
+    """
 
     keys: KeysOf
     columns: tuple[int, ...]
     new: Node
+    coarsely: ByKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +115,7 @@ class Recompute:
 
 
 Maintenance = ByWeight | ByKey | Totals | TopRows | Iterate | Recompute
-_Keys = Callable[[PerKey, Callable[[Node], Node]], Touched]
+_Replacing = Callable[[Relation, PerKey, tuple[int, ...], Callable[[Node], Node]], ByKey]
 
 
 def maintain(root: Relation, totals: tuple[int, ...] = (), only_real_pairs: bool = False) -> Maintenance:
@@ -119,18 +124,18 @@ def maintain(root: Relation, totals: tuple[int, ...] = (), only_real_pairs: bool
     `totals` are the columns of the root's aggregate that hold running totals.
     """
     change_of = partial(differentiate, only_real_pairs=only_real_pairs)
-    touched_by = exactly if only_real_pairs else at_least
+    replaced = _by_exact_key if only_real_pairs else _by_key
     top = _below_row_wise(root)
     if totals and isinstance(top, PerKey | Whole):
         return _continued(root, top, totals, change_of)
     if isinstance(top, Whole | Top | Loop) and sources_of(top):
-        return _from_stored(root, top, change_of, touched_by) or Recompute(
+        return _from_stored(root, top, change_of, replaced) or Recompute(
             At(root, NEW), reason_of(top), top.operator.position
         )
     if isinstance(top, PerKey) and _replaceable(top):
         columns = visible_keys(root, top)
         if columns is not None:
-            return _by_key(root, top, columns, touched_by(top, _remembered(change_of)))
+            return replaced(root, top, columns, _remembered(change_of))
     doubtful = repeatability(root)
     if doubtful.rows:
         reason = f"{doubtful.rows}, which two evaluations may compute differently"
@@ -215,7 +220,7 @@ def _continues(root: Relation, top: Top | Loop) -> bool:
 
 
 def _from_stored(
-    root: Relation, top: Whole | Top | Loop, change_of: Callable[[Relation], Node], touched_by: _Keys
+    root: Relation, top: Whole | Top | Loop, change_of: Callable[[Relation], Node], replaced: _Replacing
 ) -> Maintenance | None:
     """A way that needs the stored rows instead of all input rows, if the table holds enough of them."""
     if isinstance(top, Whole) or not _continues(root, top):
@@ -225,7 +230,7 @@ def _from_stored(
         return None
     places = tuple(shown[c.id] for c in top.columns)
     if isinstance(top, Top):
-        return TopRows(top, _competing(top, change_of, touched_by), places)
+        return TopRows(top, _competing(top, change_of, replaced), places)
     assert top.recursion is not None  # noqa: S101 - _continues asks for it
     base, step = top.recursion.base, top.recursion.step
     whole = Changes(Scan(top.columns, top.recursion.itself, top.operator))
@@ -239,13 +244,13 @@ def _from_stored(
     )
 
 
-def _competing(top: Top, change_of: Callable[[Relation], Node], touched_by: _Keys) -> ByWeight | ByKey:
+def _competing(top: Top, change_of: Callable[[Relation], Node], replaced: _Replacing) -> ByWeight | ByKey:
     """By key where that is possible: no old version is read. With an OFFSET, rows before the stored ones count too."""
     groups = _below_row_wise(top.child)
     if not top.offset and isinstance(groups, PerKey) and _replaceable(groups):
         columns = visible_keys(top.child, groups)
         if columns is not None:
-            return _by_key(top.child, groups, columns, touched_by(groups, _remembered(change_of)))
+            return replaced(top.child, groups, columns, _remembered(change_of))
     return ByWeight(change_of(top.child))
 
 
@@ -278,7 +283,21 @@ def visible_keys(root: Relation, top: PerKey) -> tuple[int, ...] | None:
     return tuple(visible[key] for key in top.keys[0])
 
 
-def _by_key(root: Relation, top: PerKey, columns: tuple[int, ...], touched: Touched) -> ByKey:
+def _by_key(
+    root: Relation, top: PerKey, columns: tuple[int, ...], change_of: Callable[[Node], Node]
+) -> ByKey:
+    coarse = coarsely(top, change_of)
+    found = _replacing(root, top, columns, at_least(top, change_of))
+    return found if coarse is None else replace(found, coarsely=_replacing(root, top, columns, coarse))
+
+
+def _by_exact_key(
+    root: Relation, top: PerKey, columns: tuple[int, ...], change_of: Callable[[Node], Node]
+) -> ByKey:
+    return _replacing(root, top, columns, exactly(top, change_of))
+
+
+def _replacing(root: Relation, top: PerKey, columns: tuple[int, ...], touched: Touched) -> ByKey:
     restricted = per_key.restricted(top, NEW, touched)
     return ByKey(touched.keys, touched.of(columns), _rebuild(root, top, restricted))
 

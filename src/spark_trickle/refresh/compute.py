@@ -147,13 +147,23 @@ class Computation:
         return self._builder.change(plan) if plan is not None else None
 
     def _by_key(self, maintenance: ByKey, stored: Snapshot) -> Difference | None:
+        places = {c.id: i for i, c in enumerate(self._definition.relation.columns)}
+        maintenance = self._preferred(maintenance, stored, places)
         found = self._replacement(maintenance)
         if found is None:
             return None
         key_set, rows = found
-        places = {c.id: i for i, c in enumerate(self._definition.relation.columns)}
         old = self._planner.frame(self._touched(stored, [places[c] for c in maintenance.columns], key_set))
         return self._holder.difference(None if rows is None else self._exact(rows), old, len(PLACE))
+
+    def _preferred(self, maintenance: ByKey, stored: Snapshot, places: Mapping[int, int]) -> ByKey:
+        """By fewer key columns if the table has hardly more rows than these have values."""
+        coarse = maintenance.coarsely
+        if coarse is None:
+            return maintenance
+        names = dict(enumerate(f.name for f in self._layout.visible.fields))
+        shown = [names[places[c]] for c in coarse.columns if places[c] in names]
+        return coarse if any(map(stored.may_be_unique, shown)) else maintenance
 
     def _replacement(self, maintenance: ByKey) -> tuple[Plan, DataFrame | None] | None:
         """The touched keys, and their rows now; None when no key is touched."""
@@ -216,13 +226,15 @@ class Computation:
         competing = maintenance.competing
         if isinstance(competing, ByWeight):
             return self._change_of(competing)
+        carried = dict(zip((c.id for c in maintenance.top.columns), maintenance.places, strict=True))
+        index = {c.id: i for i, c in enumerate(self._definition.relation.columns)}
+        places = {column: index[shown] for column, shown in carried.items()}
+        competing = self._preferred(competing, stored, places)
         found = self._replacement(competing)
         if found is None:
             return None
         key_set, rows = found
-        carried = dict(zip((c.id for c in maintenance.top.columns), maintenance.places, strict=True))
-        places = {c.id: i for i, c in enumerate(self._definition.relation.columns)}
-        touched = self._touched(stored, [places[carried[c]] for c in competing.columns], key_set)
+        touched = self._touched(stored, [places[c] for c in competing.columns], key_set)
         removed = self._carried(self._planner.frame(touched), maintenance.places)
         change = removed.selectExpr("*", f"-1L AS {WEIGHT}")
         return change if rows is None else rows.selectExpr("*", f"1L AS {WEIGHT}").unionAll(change)

@@ -34,6 +34,8 @@ class Past:
     seconds: float
     changed_rows: int | None = None
     given_up: bool = False
+    first: bool = False
+    """It filled the table for the first time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,8 @@ class Prediction:
     last_was_full: bool = False
     trials: int = 0
     """How many differential refreshes it is told from; one that was given up is as good as two."""
-    full_trials: int = 0
+    only_first_fill: bool = False
+    """Nothing but the first fill is known of recomputing."""
 
     @property
     def prefers_full(self) -> bool:
@@ -56,9 +59,9 @@ class Prediction:
     @property
     def is_to_compare(self) -> bool:
         """Only the first fill is known of recomputing, which says too much; once more, unless that is a long time."""
-        if self.differential is None or self.full is None or self.trials < _TRIALS or self.full_trials > 1:
+        if self.differential is None or self.full is None or self.trials < _TRIALS:
             return False
-        return self.full < _SHORT and self.differential * _COMPARED > self.full
+        return self.only_first_fill and self.full < _SHORT and self.differential * _COMPARED > self.full
 
     @property
     def limit(self) -> float | None:
@@ -76,7 +79,7 @@ def predict(past: Sequence[Past], changed_rows: int | None) -> Prediction:
         median(full) if full else None,
         last_was_full=bool(known) and known[0].full,
         trials=sum(_TRIALS if p.given_up else 1 for p in known if not p.full),
-        full_trials=len(full),
+        only_first_fill=bool(full) and all(p.first for p in known if p.full),
     )
 
 

@@ -119,7 +119,7 @@ def _past(table: StreamTable, runtime: Runtime) -> list[Past]:
     past = []
     for row in rows:
         spent = row.durations.get("compute", 0.0) + row.durations.get("write", 0.0)
-        past.append(Past(row.action != "DIFFERENTIAL", spent, row.rows_estimated))
+        past.append(Past(row.action != "DIFFERENTIAL", spent, row.rows_estimated, first=row.sequence == 1))
         if GIVEN_UP in row.durations:
             past.append(Past(False, row.durations[GIVEN_UP], row.rows_estimated, given_up=True))
     return past

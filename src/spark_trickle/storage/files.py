@@ -61,10 +61,13 @@ class DataFile:
 
         The ends are those of all rows that the file was written with, so they hold whatever a vector hides.
         """
+        ends = self.ends(column)
+        return ends is None or any(first <= ends[1] and ends[0] <= last for first, last in ranges)
+
+    def ends(self, column: str) -> tuple[int, int] | None:
+        """The least and the greatest of its whole numbers or days in the column, if the log knows them."""
         low, high = self._end("minValues", column), self._end("maxValues", column)
-        if low is None or high is None:
-            return True
-        return any(first <= high and low <= last for first, last in ranges)
+        return None if low is None or high is None else (low, high)
 
     def pages_with(self, column: str, values: Sequence[int]) -> tuple[int, int]:
         """How many of its pages hold one of the values, and how many it has, if it is sorted by the column.
@@ -72,9 +75,10 @@ class DataFile:
         The values are in order.
         """
         pages = max(1, -(-(self.written_rows or 0) // _PAGE_ROWS))
-        low, high = self._end("minValues", column), self._end("maxValues", column)
-        if low is None or high is None:
+        ends = self.ends(column)
+        if ends is None:
             return pages, pages
+        low, high = ends
         inside = values[bisect_left(values, low) : bisect_right(values, high)]
         return len({(value - low) * pages // (high - low + 1) for value in inside}), pages
 

@@ -30,10 +30,9 @@ def change_of(tables: DeltaTables, old: Snapshot, new: Snapshot, columns: Sequen
         return None
     by_name = dict(zip(names, output(plan)[:-1], strict=True))
     wanted, weight = [by_name[c] for c in columns], output(plan)[-1]
-    frame = planner.frame(held.columns_of(planner, plan, [*wanted, weight]))
     if len(columns) == len(names) or (columns and held.all_differ(held.columns_of(planner, plan, wanted))):
-        return frame
-    return net(frame)
+        return planner.frame(held.columns_of(planner, plan, [*wanted, weight]))
+    return net(planner.frame(planner.project([*wanted, weight], plan)))
 
 
 def _read(

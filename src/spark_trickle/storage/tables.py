@@ -25,6 +25,7 @@ from spark_trickle.storage.files import DataFile, described
 _PHYSICAL = "delta.columnMapping.physicalName"
 _WORTH_CHOOSING = 0.75
 _MANY_PAGES, _FEW_PAGES = 100, 0.25
+_SHARED = 2
 _KEPT_SNAPSHOTS = 64
 _KEPT_CHANGES = 16
 
@@ -88,8 +89,17 @@ class Snapshot:
         if name is None or not values:
             return False
         found = [file.pages_with(name, values) for file in self.by_content.values()]
-        hit, pages = (sum(column) for column in zip(*found, strict=True)) if found else (0, 0)
+        hit, pages = sum(one for one, _ in found), sum(every for _, every in found)
         return pages >= _MANY_PAGES and hit <= _FEW_PAGES * pages
+
+    def may_be_unique(self, column: str) -> bool:
+        """The column's whole numbers or days lie far enough apart that hardly two rows need to share one."""
+        name = self._written_names.get(column, "")
+        ends = [file.ends(name) for file in self.by_content.values()]
+        known = [pair for pair in ends if pair is not None]
+        if not known or len(known) < len(ends):
+            return False
+        return self.row_count <= _SHARED * (max(high for _, high in known) - min(low for low, _ in known) + 1)
 
     @cached_property
     def size_in_bytes(self) -> int:

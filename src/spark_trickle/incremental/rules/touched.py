@@ -9,7 +9,7 @@ as well.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spark_trickle.algebra.relations import (
     OLD,
@@ -23,7 +23,7 @@ from spark_trickle.algebra.relations import (
     RowWise,
     Scan,
 )
-from spark_trickle.algebra.restrict import matching
+from spark_trickle.algebra.restrict import across, matching, owned
 from spark_trickle.incremental.rules import inner_join
 
 Places = Mapping[int, int]
@@ -44,29 +44,40 @@ class Touched:
 def exactly(node: PerKey, change_of: Callable[[Node], Node]) -> Touched:
     """The keys of every changed row of every input."""
     parts = zip(node.children, node.keys, strict=True)
-    return Touched(
-        KeysOf(tuple((change_of(child), on) for child, on in parts)), tuple(range(len(node.keys[0])))
-    )
+    return Touched(KeysOf(tuple((change_of(child), on) for child, on in parts)), _every(node))
 
 
 def at_least(node: PerKey, change_of: Callable[[Node], Node]) -> Touched:
     """These keys and perhaps others."""
+    return _told(node, _every(node), change_of)
+
+
+def coarsely(node: PerKey, change_of: Callable[[Node], Node]) -> Touched | None:
+    """The same with some of the key columns only, if more inputs can tell those by themselves."""
     places = _chosen(node)
+    return None if places == _every(node) else _told(node, places, change_of)
+
+
+def _told(node: PerKey, places: tuple[int, ...], change_of: Callable[[Node], Node]) -> Touched:
     found: list[tuple[Node, tuple[int, ...]]] = []
     for child, columns in zip(node.children, node.keys, strict=True):
         found += _parts(child, tuple(columns[place] for place in places), change_of)
     return Touched(KeysOf(tuple(found)), places)
 
 
+def _every(node: PerKey) -> tuple[int, ...]:
+    return tuple(range(len(node.keys[0])))
+
+
 def _chosen(node: PerKey) -> tuple[int, ...]:
     """The places that most inputs can tell without looking at others; all of them if that does not help."""
-    every = tuple(range(len(node.keys[0])))
+    every = _every(node)
     if len(node.children) > 1:
         return every
     offers = list(_offers(node.children[0], dict(zip(every, node.keys[0], strict=True))))
     counts = {offer: sum(offer <= other for other in offers) for offer in offers if offer}
     best = max(counts, key=lambda offer: (counts[offer], len(offer)), default=frozenset(every))
-    # Told by two inputs of a join, a key is what they are joined by, and as good as unique in one of them.
+    # What two inputs of a join tell is what they are joined by.
     return tuple(sorted(best)) if counts.get(best, 0) > 1 else every
 
 
@@ -93,13 +104,13 @@ def _inputs(relation: Node, on: Places) -> list[tuple[Node, Places]] | None:
             return [(child, {i: child.columns[place[c]].id for i, c in on.items()}) for child in children]
         case InnerJoin(left=left, right=right, keys=keys):
             return [
-                (left, _owned(on, left) | _across(on, {r: lt for lt, r in keys})),
-                (right, _owned(on, right) | _across(on, dict(keys))),
+                (left, owned(on, left) | across(on, {r: lt for lt, r in keys})),
+                (right, owned(on, right) | across(on, dict(keys))),
             ]
         case LookupJoin(left=left, right=right, keys=keys):
             # A column of the right side may be NULL for want of a partner.
-            own = _owned(on, left)
-            return [(left, own), (right, _across(own, dict(keys)))]
+            own = owned(on, left)
+            return [(left, own), (right, across(own, dict(keys)))]
         case PerKey(children=children, keys=keys):
             passes, first = relation.operator.passes, keys[0]
             known = {i: first.index(passes[c]) for i, c in on.items() if passes.get(c) in first}
@@ -114,28 +125,58 @@ def _parts(
     relation: Node, columns: tuple[int, ...], change_of: Callable[[Node], Node]
 ) -> Iterator[tuple[Node, tuple[int, ...]]]:
     """What together has all touched keys."""
-    inputs = _inputs(relation, dict(enumerate(columns)))
+    above, below = _row_wise_above(relation)
+    own = _through(above, columns)
+    inputs = None if own is None else _inputs(below, dict(enumerate(own)))
     told = [len(on) == len(columns) for _, on in inputs or ()]
-    if inputs is None or not any(told) or (not told[0] and isinstance(relation, LookupJoin)):
+    if inputs is None or own is None or not any(told) or (not told[0] and isinstance(below, LookupJoin)):
         yield change_of(relation), columns
         return
-    for number, (below, on) in enumerate(inputs):
+    for number, (side, on) in enumerate(inputs):
         if told[number]:
-            yield from _parts(below, tuple(on[i] for i in range(len(columns))), change_of)
+            yield from _parts(side, tuple(on[i] for i in range(len(columns))), change_of)
+        elif isinstance(below, LookupJoin) and below.keys:
+            yield _looking(below, change_of), own
         else:
-            yield _met(relation, number, change_of), columns
+            yield _under(above, _met(below, number, change_of)), columns
 
 
-def _met(relation: Node, number: int, change_of: Callable[[Node], Node]) -> Node:
-    """Rows with all keys that a change of one side of a join touches."""
-    match relation:
-        case InnerJoin():
-            return (inner_join.from_left, inner_join.from_right)[number](relation, change_of)
-        case LookupJoin(left=left, right=right, keys=keys) if keys:
-            left_keys, right_keys = zip(*keys, strict=True)
-            met = KeysOf(((Held(change_of(right)), right_keys),))
-            return matching(left, OLD, left_keys, met)
-    return change_of(relation)
+def _met(join: Node, number: int, change_of: Callable[[Node], Node]) -> Node:
+    """What a change of one side of a join changes."""
+    if isinstance(join, InnerJoin):
+        return (inner_join.from_left, inner_join.from_right)[number](join, change_of)
+    return change_of(join)
+
+
+def _looking(join: LookupJoin, change_of: Callable[[Node], Node]) -> Node:
+    """The left rows that look at a change of the right side."""
+    left_keys, right_keys = zip(*join.keys, strict=True)
+    return matching(join.left, OLD, left_keys, KeysOf(((Held(change_of(join.right)), right_keys),)))
+
+
+def _row_wise_above(relation: Node) -> tuple[list[RowWise], Node]:
+    """Projections and filters from the top, and what lies below them; a source stays with its own."""
+    above = []
+    while isinstance(relation, RowWise) and not _is_simple(relation):
+        above.append(relation)
+        relation = relation.child
+    return above, relation
+
+
+def _through(above: list[RowWise], columns: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The columns below that carry these; None when one of them is computed."""
+    for node in above:
+        passes = node.operator.passes
+        if any(c not in passes for c in columns):
+            return None
+        columns = tuple(passes[c] for c in columns)
+    return columns
+
+
+def _under(above: list[RowWise], changed: Node) -> Node:
+    for node in reversed(above):
+        changed = replace(node, child=changed)
+    return changed
 
 
 def _is_simple(relation: Node) -> bool:
@@ -143,12 +184,3 @@ def _is_simple(relation: Node) -> bool:
     while isinstance(relation, RowWise):
         relation = relation.child
     return isinstance(relation, Scan)
-
-
-def _owned(on: Places, side: Node) -> dict[int, int]:
-    ids = {column.id for column in side.columns}
-    return {i: c for i, c in on.items() if c in ids}
-
-
-def _across(on: Places, partner: Mapping[int, int]) -> dict[int, int]:
-    return {i: partner[c] for i, c in on.items() if c in partner}
