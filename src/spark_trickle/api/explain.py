@@ -93,9 +93,9 @@ def _change_plan(definition: Definition) -> str:
     match maintenance:
         case ByWeight(change=change):
             return "add this change to the table:\n" + render(change)
-        case ByKey(columns=columns, new=new):
-            on = _named(definition.relation, columns)
-            return f"replace the table's rows with touched [{on}] by:\n" + render(new)
+        case ByKey(new=new):
+            on = _touched(definition.relation, maintenance)
+            return f"replace the table's rows with touched {on} by:\n" + render(new)
         case Totals(change=change):
             return "add the totals of this change to the stored ones:\n" + render(change)
         case TopRows(top=top, competing=competing):
@@ -112,15 +112,18 @@ def _merged(top: Top, competing: ByWeight | ByKey) -> str:
     match competing:
         case ByWeight(change=change):
             return f"merge this change {into}, {unless}:\n{render(change)}"
-        case ByKey(columns=columns, new=new):
-            return (
-                f"merge these rows {into} without touched [{_named(top, columns)}], {unless}:\n{render(new)}"
-            )
+        case ByKey(new=new):
+            return f"merge these rows {into} without touched {_touched(top, competing)}, {unless}:\n{render(new)}"
 
 
-def _named(relation: Relation, columns: Sequence[int]) -> str:
+def _touched(relation: Relation, by_key: ByKey) -> str:
+    """The key columns by which rows are replaced."""
     names = {c.id: c.name for c in relation.columns}
-    return ", ".join(names[c] for c in columns)
+    every = f"[{', '.join(names[c] for c in by_key.columns)}]"
+    if by_key.coarsely is None:
+        return every
+    some = ", ".join(names[c] for c in by_key.coarsely.columns)
+    return f"{every}, or [{some}] as long as that is almost unique,"
 
 
 def _operators(relation: Relation) -> tuple[str, ...]:

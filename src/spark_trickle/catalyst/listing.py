@@ -1,6 +1,6 @@
 """Few key values as a condition, a list of them; and the ranges they lie in, by which files are skipped.
 
-Unlike a join, a list needs no job, and Spark hands its ends to the files. The ranges are no part of the condition:
+Unlike a join, a list needs no job, and Spark hands it to the files, of a long one its ends. The ranges are no part of the condition:
 as literals they would be part of the generated code, which would then be compiled for every refresh.
 """
 
@@ -19,7 +19,8 @@ Within = Mapping[str, Ranges]
 _MOST_VALUES = 10_000
 _MOST_RANGES = 32
 _PARTS = 16
-_MOST_IN_PARTS = 16 * 256
+_MOST_IN_PARTS = _PARTS * 256
+"""A part must not be longer than what Spark hands over in full (`inFilterThreshold`, see `sessions`)."""
 _WHOLE = frozenset({"IntegerType", "LongType", "DateType"})
 _LISTED = frozenset(
     {"ByteType", "ShortType", "IntegerType", "LongType", "DateType", "TimestampType", "TimestampNTZType"}

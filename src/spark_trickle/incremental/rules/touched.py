@@ -1,9 +1,9 @@
 """Which keys a change touches, from as little as tells: keys too many only mean that more is evaluated again.
 
 A changed row of one side of a join touches only keys that it has itself, in its own columns or in those that the
-join equates with them. Where all keys can be told like this nothing is read to find them. For the same reason keys
-may be left out: rows with one order number are all replaced, whatever the order's date was that they are grouped by
-as well.
+join equates with them. Where all keys can be told like this nothing is read to find them. For the same reason key
+columns may be left out: rows with one order number are all replaced, whatever the order's date was that they are
+grouped by as well.
 """
 
 from __future__ import annotations
