@@ -13,6 +13,7 @@ from spark_trickle.algebra.relations import (
     LookupJoin,
     Node,
     Operator,
+    Part,
     Partners,
     RowWise,
     Signed,
@@ -166,6 +167,14 @@ def per_key_takes_keys_from_its_first_input_only(node, change_of):
 def per_key_takes_keys_from_new_rows_only(node, _change_of):
     parts = zip(node.children, node.keys, strict=True)
     keys = KeysOf(tuple((Signed(At(child, NEW), +1), on) for child, on in parts))
+    return touched.Touched(keys, tuple(range(len(node.keys[0]))))
+
+
+@breaks(per_key, "exactly")
+@breaks(maintain, "at_least")
+def per_key_takes_keys_from_added_rows_only(node, change_of):
+    parts = zip(node.children, node.keys, strict=True)
+    keys = KeysOf(tuple((Part(change_of(child), +1), on) for child, on in parts))
     return touched.Touched(keys, tuple(range(len(node.keys[0]))))
 
 

@@ -13,7 +13,7 @@ from tests.pure import mutations
 
 BREAKS = {
     "join": (inner_join, "change", mutations.inner_join_forgets_changes_on_the_right),
-    "per_key": (maintain, "at_least", mutations.per_key_takes_keys_from_new_rows_only),
+    "per_key": (maintain, "at_least", mutations.per_key_takes_keys_from_added_rows_only),
     "lookup": (lookup_join, "change", mutations.lookup_join_does_not_look_again),
 }
 
