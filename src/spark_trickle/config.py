@@ -26,6 +26,9 @@ class Settings:
     diamond_consistency: str = "none"
     """What a new stream table gets: none, or atomic (a failure takes the other members of its diamond back)."""
 
+    driver_scan_rows: int = 100_000_000
+    """The driver itself looks for keys in files of up to so many rows, if they are local; 0 leaves it to Spark."""
+
     full_refresh_threshold: float = 0.5
     """AUTO recomputes when more than this share of the sources' bytes was added or removed."""
 
@@ -77,6 +80,7 @@ class Settings:
 
 
 _LEAST = {
+    "driver_scan_rows": 0,
     "full_refresh_min_bytes": 0,
     "lease_seconds": 1,
     "local_change_rows": 1,

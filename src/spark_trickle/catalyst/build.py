@@ -129,6 +129,9 @@ class Builder:
             case Matching(child=child, keys=keys, on=on, needed=needed):
                 if not needed and not self._are_few(keys):
                     return self._build(child)
+                found = self._looked_up(node)
+                if found is not None:
+                    return found
                 rows, by_page = self._reachable(child, keys, on), self._by_page(child, keys, on)
                 narrow = self._matching if needed else self._narrowed
                 return narrow(rows, keys, on, by_page)
@@ -214,6 +217,21 @@ class Builder:
         else:
             plan = planner.join(left.plan, right.plan, "Inner", None)
         return Built(planner.project([*wanted, *weight], plan), bool(weight))
+
+    def _looked_up(self, node: Matching) -> Built | None:
+        """Rows of a source that are found by their keys without a Spark job, held by the driver; None: otherwise."""
+        rows, key_set = node.child, self.key_set(node.keys)
+        if not isinstance(rows, At) or not isinstance(rows.relation, Scan) or key_set is None:
+            return None
+        own = {c.id for c in rows.relation.columns}
+        values = {c: self._holder.values(key_set, i) for i, c in node.on if c in own}
+        known = {column: found for column, found in values.items() if found is not None}
+        plan = self._leaves.looked_up(rows.relation, rows.version, known) if known else None
+        if plan is None:
+            return None
+        if node.needed and (len(known) < len(node.on) or len(node.on) > 1):
+            return self._matching(Built(plan, False), node.keys, node.on, frozenset())
+        return Built(plan, False)
 
     def _reachable(self, rows: Node, keys: KeysOf, on: tuple[tuple[int, int], ...]) -> Built | None:
         """The rows; of a source only those in files that the keys can reach."""

@@ -25,6 +25,9 @@ def hold(planner: Planner, frame: DataFrame, most: int = _ALL) -> Plan | None:
     plan = planner.analyzed(frame)
     if is_held(plan):
         return plan if count(plan) <= most else None
+    if planner.is_at_hand(plan):
+        planner = planner.driver
+        plan = planner.in_one_partition(plan)
     execution = planner.frame(planner.limit(most + 1, plan))._jdf.queryExecution()
     rows = execution.executedPlan().executeCollect()
     if len(rows) > most:

@@ -9,7 +9,15 @@ from pyspark.sql import DataFrame
 
 from spark_trickle.catalyst import held
 from spark_trickle.catalyst.identity import needs_encoding, net
-from spark_trickle.catalyst.listing import Ranges, can_go_by_page, one_of, ranges_of, whole_numbers
+from spark_trickle.catalyst.listing import (
+    Ranges,
+    Values,
+    can_go_by_page,
+    one_of,
+    ranges_of,
+    values_of,
+    whole_numbers,
+)
 from spark_trickle.catalyst.plan import WEIGHT, Attribute, Expression, Plan, Planner, output
 from spark_trickle.names import quote
 
@@ -33,6 +41,7 @@ class Holder:
         self._kept: list[DataFrame] = []
         self._nulls: dict[tuple[int, int], bool] = {}
         self._numbers: dict[tuple[int, int], Sequence[int]] = {}
+        self._values: dict[tuple[int, int], Values | None] = {}
         self._alive: list[Plan] = []
 
     def close(self) -> None:
@@ -97,6 +106,16 @@ class Holder:
         if not held.is_held(key_set):
             return []
         return [one_of(self._planner, column, key_set, i, by_page=i in by_page) for i, column in on]
+
+    def values(self, key_set: Plan, place: int) -> Values | None:
+        """The values of a key column, where the driver holds them and they can be looked for in files."""
+        if not held.is_held(key_set):
+            return None
+        known = (id(key_set), place)
+        if known not in self._values:
+            self._alive.append(key_set)  # ids are only unique among living objects
+            self._values[known] = values_of(self._planner, key_set, place)
+        return self._values[known]
 
     def ranges(self, key_set: Plan, place: int) -> Ranges:
         """Ranges in which all values of a key column lie; none where that is not known."""

@@ -5,7 +5,7 @@ Everything has the column ids of the leaf it stands for in the query.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -15,7 +15,7 @@ from spark_trickle.algebra.relations import NEW, OLD, Node, Relation, Scan, Vers
 from spark_trickle.algebra.traverse import scans_of
 from spark_trickle.catalyst import held
 from spark_trickle.catalyst.holder import Holder
-from spark_trickle.catalyst.listing import Within
+from spark_trickle.catalyst.listing import Values, Within
 from spark_trickle.catalyst.plan import WEIGHT, Expression, Plan, Planner, column_id, output
 from spark_trickle.catalyst.time import CLOCK, at_instant, clock_column
 
@@ -36,6 +36,16 @@ class Reader(Protocol):
 
         Rows whose columns do not lie in all the ranges of `within` may be missing.
         """
+        ...
+
+    def lookup(
+        self, source: str, version: Version, columns: Sequence[str], keys: Mapping[str, Values]
+    ) -> Plan | None:
+        """Some columns of the rows that have one of the values in each column of `keys`, if that is easily read."""
+        ...
+
+    def whole(self, source: str, version: Version, columns: Sequence[str]) -> Plan | None:
+        """Some columns of all rows, if those are few."""
         ...
 
     def prunes_pages(self, source: str, version: Version, column: str, values: Sequence[int]) -> bool:
@@ -84,6 +94,9 @@ class Leaves:
         """One version of a source under the query's ids; rows outside the ranges of `within` may be missing."""
         if scan.source == CLOCK:
             return self._planner.project([self._time(scan, version)], self._planner.one_row())
+        few = self._reader.whole(scan.source, version, [c.name for c in scan.columns])
+        if few is not None:
+            return self._adopt(scan, few, weighted=False)
         table, leaf = self._reader.table(scan.source, version, within), scan.operator.payload
         if table is not None and table.schema().equals(leaf.schema()):  # type: ignore[attr-defined]
             found = self._planner.under_ids(table, leaf.output())  # type: ignore[attr-defined]
@@ -91,6 +104,15 @@ class Leaves:
                 return found
         frame = self._reader.rows(scan.source, version, [c.name for c in scan.columns])
         return self._adopt(scan, self._planner.analyzed(frame), weighted=False)
+
+    def looked_up(self, scan: Scan, version: Version, keys: Mapping[int, Values]) -> Plan | None:
+        """The rows with one of the values in each of some columns, by id, under the query's ids; None: ask Spark."""
+        if scan.source == CLOCK:
+            return None
+        names = {c.id: c.name for c in scan.columns}
+        wanted = {names[column]: values for column, values in keys.items()}
+        found = self._reader.lookup(scan.source, version, list(names.values()), wanted)
+        return None if found is None else self._adopt(scan, found, weighted=False)
 
     def prunes_pages(self, scan: Scan, version: Version, column: str, values: Sequence[int]) -> bool:
         """See `Reader`."""

@@ -7,6 +7,7 @@ as literals they would be part of the generated code, which would then be compil
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from spark_trickle.catalyst import held
@@ -16,12 +17,25 @@ Ranges = Sequence[tuple[int, int]]
 """Ranges of whole numbers, both ends included; a day is its number since 1970."""
 Within = Mapping[str, Ranges]
 """Ranges by column; a column without ranges may hold anything."""
+
+
+@dataclass(frozen=True)
+class Values:
+    """The values of a key column, each once: whole numbers, days as their numbers, or text."""
+
+    type: str
+    """The column's, as SQL names it."""
+    known: Sequence[int | str]
+    with_null: bool
+
+
 _MOST_VALUES = 10_000
 _MOST_RANGES = 32
 _PARTS = 16
 _MOST_IN_PARTS = _PARTS * 256
 """A part must not be longer than what Spark hands over in full (`inFilterThreshold`, see `sessions`)."""
 _WHOLE = frozenset({"IntegerType", "LongType", "DateType"})
+_COUNTED = _WHOLE | {"ByteType", "ShortType"}
 _LISTED = frozenset(
     {"ByteType", "ShortType", "IntegerType", "LongType", "DateType", "TimestampType", "TimestampNTZType"}
     | {"BooleanType", "DecimalType"}
@@ -70,6 +84,22 @@ def _is_listed(data_type: Any) -> bool:
     return kind in _LISTED or (kind == "StringType" and bool(data_type.isUTF8BinaryCollation()))
 
 
+def values_of(planner: Planner, keys: Plan, place: int) -> Values | None:
+    """The values of a column of held rows; None for types that have more than one form of a value, or many."""
+    column = output(keys)[place]
+    kind, name = kind_of(column.dataType()), str(column.dataType().catalogString())
+    if kind in _COUNTED:
+        found = held.values_at(planner, keys, place).distinct()
+        with_null = bool(found.contains(None))
+        numbers = [int(n) for n in str(found.mkString(",")).split(",") if n != "null"]
+        return Values(name, sorted(numbers), with_null)
+    if name == "string":
+        rows = planner.frame(planner.project([column], keys)).collect()
+        texts = {row[0] for row in rows}
+        return Values(name, [text for text in texts if text is not None], None in texts)
+    return None
+
+
 def whole_numbers(planner: Planner, keys: Plan, place: int) -> Sequence[int]:
     """The values of a column of held rows in order, each once; none where they are no whole numbers.
 
@@ -84,6 +114,13 @@ def whole_numbers(planner: Planner, keys: Plan, place: int) -> Sequence[int]:
 def ranges_of(values: Sequence[int]) -> Ranges:
     """Ranges that hold all of these values."""
     return ranges(values, _MOST_RANGES)
+
+
+def ranges_of_values(values: Values) -> Ranges:
+    """The same; none where they are no whole numbers, or NULL is among them."""
+    if values.with_null or values.type not in {"int", "bigint", "date"}:
+        return []
+    return ranges_of([value for value in values.known if isinstance(value, int)])
 
 
 def can_go_by_page(values: Sequence[int]) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -21,6 +21,11 @@ Attribute = Any
 
 WEIGHT = "__st_weight"
 _FEW = 16
+_FOR_FEW_ROWS = {
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.leafNodeDefaultParallelism": "1",
+}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -178,6 +183,19 @@ class Planner:
     def gathered(self, plan: Plan) -> Plan:
         """Rows at hand in one partition, so that they are grouped without an exchange; other plans as they are."""
         return self.logical.Repartition(1, False, plan) if self.is_at_hand(plan) else plan
+
+    @cached_property
+    def driver(self) -> Planner:
+        """For plans over few rows that the driver holds: the same session, but nothing is spread or broadcast."""
+        other = Planner(SparkSession(self.spark.sparkContext, self.session.cloneSession()))
+        for name, value in _FOR_FEW_ROWS.items():
+            other.spark.conf.set(name, value)
+        return other
+
+    def in_one_partition(self, plan: Plan) -> Plan:
+        """A plan over rows at hand with each of its relations in one partition: it is one job of one task."""
+        leaves = items(plan.collectLeaves())
+        return self.replace_nodes(plan, [(leaf, self.logical.Repartition(1, False, leaf)) for leaf in leaves])
 
     def is_at_hand(self, plan: Plan) -> bool:
         """All its rows come from relations that the driver holds."""

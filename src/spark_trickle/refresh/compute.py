@@ -14,7 +14,7 @@ from spark_trickle.catalyst.build import Builder
 from spark_trickle.catalyst.definition import Definition
 from spark_trickle.catalyst.holder import Difference, Holder
 from spark_trickle.catalyst.identity import net
-from spark_trickle.catalyst.listing import Within
+from spark_trickle.catalyst.listing import Values, Within
 from spark_trickle.catalyst.merge import Groups, Merger
 from spark_trickle.catalyst.plan import WEIGHT, Plan, Planner, output
 from spark_trickle.catalyst.time import CLOCK
@@ -25,6 +25,7 @@ from spark_trickle.names import quote
 from spark_trickle.refresh.definitions import Prepared
 from spark_trickle.refresh.recursion import Derivation
 from spark_trickle.refresh.top_rows import Race
+from spark_trickle.storage.direct import look_up, read_all, read_whole
 from spark_trickle.storage.layout import Layout, sql_type
 from spark_trickle.storage.removals import PLACE
 from spark_trickle.storage.shared_changes import change_of
@@ -50,8 +51,10 @@ def _size(moment: Moment, source: str) -> int:
 class VersionReader:
     """Reads sources at the two ends of an interval, in the session of the definition."""
 
-    def __init__(self, tables: DeltaTables, old: Moment, new: Moment) -> None:
+    def __init__(self, tables: DeltaTables, old: Moment, new: Moment, most: int) -> None:
+        """`most`: so many rows are held by the driver."""
         self._tables = tables
+        self.most = most
         self._ends = {OLD: old, NEW: new}
 
     def rows(self, source: str, version: Version, columns: Sequence[str]) -> DataFrame:
@@ -59,6 +62,15 @@ class VersionReader:
 
     def table(self, source: str, version: Version, within: Within) -> Plan:
         return self._tables.leaf(self._ends[version].snapshots[source], within)
+
+    def lookup(
+        self, source: str, version: Version, columns: Sequence[str], keys: Mapping[str, Values]
+    ) -> Plan | None:
+        snapshot = self._ends[version].snapshots[source]
+        return look_up(self._tables, snapshot, {c: (c,) for c in columns}, keys, self.most)
+
+    def whole(self, source: str, version: Version, columns: Sequence[str]) -> Plan | None:
+        return read_whole(self._tables, self._ends[version].snapshots[source], columns, self.most)
 
     def prunes_pages(self, source: str, version: Version, column: str, values: Sequence[int]) -> bool:
         return self._ends[version].snapshots[source].prunes_pages(column, values)
@@ -83,7 +95,7 @@ class Computation:
         self._planner: Planner = prepared.planner
         self._tables = tables.in_session(prepared.planner.spark)
         self._layout = layout_of(prepared.definition)
-        self._reader = VersionReader(self._tables, old, new)
+        self._reader = VersionReader(self._tables, old, new, settings.local_change_rows)
         self._holder = Holder(prepared.planner, settings.local_change_rows)
         self._builder = Builder(self._planner, self._reader, self._holder)
         before, after = old.snapshots, new.snapshots
@@ -279,6 +291,9 @@ class Computation:
 
     def _touched(self, stored: Snapshot, columns: Sequence[int], key_set: Plan) -> Plan:
         """The table's rows whose columns, by place, equal the first ones of the key set; each with its place."""
+        found = self._touched_at_hand(stored, columns, key_set)
+        if found is not None:
+            return found
         names = [f.name for f in self._layout.visible.fields]
         named = {i: names[c] for i, c in enumerate(columns) if c < len(names)}
         within = {name: self._holder.ranges(key_set, i) for i, name in named.items()}
@@ -289,6 +304,19 @@ class Computation:
             return plan
         own = output(plan)
         return self._holder.semi_join(plan, [(i, own[c]) for i, c in enumerate(columns)], key_set, by_page)
+
+    def _touched_at_hand(self, stored: Snapshot, columns: Sequence[int], key_set: Plan) -> Plan | None:
+        """The same, found and held by the driver, if it can."""
+        paths, most, names = self._layout.paths, self._reader.most, self._layout.names
+        if not columns:
+            return read_all(self._tables, stored, paths, most)
+        asked = {names[c]: self._holder.values(key_set, i) for i, c in enumerate(columns)}
+        known = {name: values for name, values in asked.items() if values is not None}
+        plan = look_up(self._tables, stored, paths, known, most, places=True) if known else None
+        if plan is None or len(columns) == 1:
+            return plan
+        own = output(plan)
+        return self._holder.semi_join(plan, [(i, own[c]) for i, c in enumerate(columns)], key_set)
 
     def _netted(self, change: DataFrame) -> Difference | None:
         plan = self._holder.netted(change)

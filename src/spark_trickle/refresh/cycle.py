@@ -185,8 +185,9 @@ class _Round:
         if not measured.changed and not measured.rebuild:
             return Decision(Action.NO_DATA, "no source has changed"), untouched, 0
         moment = {name: self._moment(one, measured) for name, one in prepared.items()}
+        tables, most = self._runtime.tables, self._runtime.settings.local_change_rows
         outside = {
-            name: VersionReader(self._runtime.tables.in_session(one.planner.spark), Moment(), moment[name])
+            name: VersionReader(tables.in_session(one.planner.spark), Moment(), moment[name], most)
             for name, one in prepared.items()
         }
         lost = measured.rebuild or self._may_lose(prepared, measured)

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from spark_trickle.algebra.relations import NEW, At, Version
 from spark_trickle.catalyst.build import Builder
 from spark_trickle.catalyst.holder import Holder
-from spark_trickle.catalyst.listing import Within
+from spark_trickle.catalyst.listing import Values, Within
 from spark_trickle.catalyst.plan import Plan
 from spark_trickle.names import quote
 from spark_trickle.refresh.compute import VersionReader
@@ -41,6 +41,14 @@ class _WithMembers:
 
     def table(self, source: str, version: Version, within: Within) -> Plan | None:
         return None if source in self.found else self.outside.table(source, version, within)
+
+    def lookup(
+        self, source: str, version: Version, columns: Sequence[str], keys: Mapping[str, Values]
+    ) -> Plan | None:
+        return None if source in self.found else self.outside.lookup(source, version, columns, keys)
+
+    def whole(self, source: str, version: Version, columns: Sequence[str]) -> Plan | None:
+        return None if source in self.found else self.outside.whole(source, version, columns)
 
     def prunes_pages(self, source: str, version: Version, column: str, values: Sequence[int]) -> bool:
         return source not in self.found and self.outside.prunes_pages(source, version, column, values)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
@@ -15,7 +15,7 @@ from spark_trickle.catalyst.build import Builder
 from spark_trickle.catalyst.holder import Holder
 from spark_trickle.catalyst.identity import net
 from spark_trickle.catalyst.leaves import Reader
-from spark_trickle.catalyst.listing import Within
+from spark_trickle.catalyst.listing import Values, Within
 from spark_trickle.catalyst.plan import WEIGHT, Plan, Planner
 from spark_trickle.incremental.maintain import Iterate
 from spark_trickle.incremental.prune import Pruner
@@ -44,6 +44,16 @@ class _WithItself:
     def table(self, source: str, version: Version, within: Within) -> Plan | None:
         wanted = NEW if self.only_new else version
         return None if source == self.itself else self.sources.table(source, wanted, within)
+
+    def lookup(
+        self, source: str, version: Version, columns: Sequence[str], keys: Mapping[str, Values]
+    ) -> Plan | None:
+        wanted = NEW if self.only_new else version
+        return None if source == self.itself else self.sources.lookup(source, wanted, columns, keys)
+
+    def whole(self, source: str, version: Version, columns: Sequence[str]) -> Plan | None:
+        wanted = NEW if self.only_new else version
+        return None if source == self.itself else self.sources.whole(source, wanted, columns)
 
     def prunes_pages(self, source: str, version: Version, column: str, values: Sequence[int]) -> bool:
         wanted = NEW if self.only_new else version

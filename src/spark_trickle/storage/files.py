@@ -6,7 +6,7 @@ import json
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from typing import Any
@@ -32,6 +32,8 @@ class DataFile:
     hidden_rows: int
     written: str
     """Its statistics as the log has them."""
+    partition: Mapping[str, str | None] = field(default_factory=dict)
+    """The values that all its rows share, by the names of columns in files."""
 
     @property
     def content(self) -> tuple[str, str]:
@@ -102,6 +104,7 @@ def described(text: str) -> list[DataFile]:
                 int(raw["size"]),
                 int(vector.get("cardinality", 0)),
                 raw.get("stats") or "",
+                raw.get("partitionValues") or {},
             )
         )
     return files

@@ -60,6 +60,13 @@ class Layout:
     def names(self) -> list[str]:
         return [f.name for f in self.flat.fields]
 
+    @property
+    def paths(self) -> dict[str, tuple[str, ...]]:
+        """The columns of the flat form, and where the stored form has them."""
+        found: dict[str, tuple[str, ...]] = {f.name: (f.name,) for f in self.visible.fields}
+        found.update((f"{PREFIX}_{f.name}", (PREFIX, f.name)) for f in self.hidden.fields)
+        return found
+
     def unpack(self) -> list[str]:
         """Expressions from the stored form to the flat one."""
         hidden = [f"{PREFIX}.{f.name} AS {PREFIX}_{f.name}" for f in self.hidden.fields]

@@ -206,13 +206,7 @@ def _check_found(found: int, expected: int) -> None:
 
 def _by_url(tables: DeltaTables, snapshot: Snapshot, files: Iterable[DataFile]) -> dict[str, Any]:
     """Files of a version by their addresses."""
-    operations = tables.jvm.org.apache.spark.sql.delta.util.DeltaFileOperations
-    paths = tables.jvm.org.apache.spark.paths.SparkPath
-    root = str(snapshot.log.dataPath().toString())
-    return {
-        str(paths.fromPath(operations.absolutePath(root, file.path)).urlEncoded()): snapshot.action(file)
-        for file in files
-    }
+    return {tables.address(snapshot, file): snapshot.action(file) for file in files}
 
 
 def _files_at(tables: DeltaTables, snapshot: Snapshot, urls: Collection[str]) -> dict[str, Any]:

@@ -11,23 +11,29 @@ from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from spark_trickle.catalyst.java import java, scala_seq
 from spark_trickle.catalyst.listing import Within
+from spark_trickle.catalyst.plan import items
 from spark_trickle.errors import SourceError
 from spark_trickle.frontier import SourceVersion
 from spark_trickle.names import quote
 from spark_trickle.storage.files import DataFile, described
 
-_PHYSICAL = "delta.columnMapping.physicalName"
+PHYSICAL = "delta.columnMapping.physicalName"
 _WORTH_CHOOSING = 0.75
 _MANY_PAGES, _FEW_PAGES = 100, 0.25
 _SHARED = 2
 _KEPT_SNAPSHOTS = 64
 _KEPT_CHANGES = 16
+_KEPT_VECTORS = 4096
+Positions = np.ndarray[Any, np.dtype[np.int64]]
+"""Numbers of rows in a file."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +53,11 @@ class Snapshot:
     @property
     def source_version(self) -> SourceVersion:
         return SourceVersion(self.table_id, self.version)
+
+    @cached_property
+    def place(self) -> str:
+        """Where the table lies."""
+        return str(self.log.dataPath().toString())
 
     def setting(self, name: str) -> str:
         """A table property, empty when it is not set."""
@@ -71,10 +82,18 @@ class Snapshot:
         return self._listed.apply(file.number)
 
     @cached_property
+    def schema(self) -> StructType:
+        """With what Delta notes beside the columns."""
+        return StructType.fromJson(json.loads(str(self.state.metadata().schemaString())))
+
+    @cached_property
+    def partitioned_by(self) -> frozenset[str]:
+        return frozenset(map(str, items(self.state.metadata().partitionColumns())))
+
+    @cached_property
     def _written_names(self) -> dict[str, str]:
         """Columns by the names that the files have for them."""
-        fields = json.loads(str(self.state.metadata().schemaString()))["fields"]
-        return {f["name"]: f.get("metadata", {}).get(_PHYSICAL, f["name"]) for f in fields}
+        return {f.name: (f.metadata or {}).get(PHYSICAL, f.name) for f in self.schema.fields}
 
     def files_within(self, within: Within) -> list[DataFile] | None:
         """The files that may hold a row with all these columns in their ranges; None when they are almost all."""
@@ -118,8 +137,10 @@ class VersionUnavailable(Exception):  # noqa: N818 - a fact to act on, translate
 class DeltaTables:
     """Delta tables as seen from one Spark session; snapshots are kept and shared by refreshes."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, most_scanned: int = 0) -> None:
+        """`most_scanned`: so many rows are looked through by the driver, instead of by a Spark job."""
         self.spark = spark
+        self.most_scanned = most_scanned
         self.jvm = java(spark)
         self.none = self.jvm.scala.Option.empty()
         self._dataset = self.jvm.org.apache.spark.sql.classic.Dataset
@@ -128,13 +149,15 @@ class DeltaTables:
         self._kept: OrderedDict[tuple[str, str, int], Snapshot] = OrderedDict()
         self._leaves: WeakKeyDictionary[Snapshot, Any] = WeakKeyDictionary()
         self._changes: OrderedDict[tuple[str, str, int, int], Any] = OrderedDict()
+        self._whole: WeakKeyDictionary[Snapshot, dict[tuple[str, ...], Any]] = WeakKeyDictionary()
+        self._hidden: OrderedDict[tuple[str, str, str], Positions] = OrderedDict()
         self._guard = threading.Lock()
 
     def in_session(self, spark: SparkSession) -> DeltaTables:
         """The same tables, read under another session's settings; snapshots are shared."""
-        other = DeltaTables(spark)
+        other = DeltaTables(spark, self.most_scanned)
         other._kept, other._leaves, other._guard = self._kept, self._leaves, self._guard
-        other._changes = self._changes
+        other._changes, other._whole, other._hidden = self._changes, self._whole, self._hidden
         return other
 
     def log(self, location: str) -> Any:
@@ -187,7 +210,7 @@ class DeltaTables:
 
     def remember_change(self, old: Snapshot, new: Snapshot, read: Callable[[], Any]) -> Any:
         """What was read of the change between two versions, once for all who ask."""
-        key = (str(new.log.dataPath().toString()), new.table_id, old.version, new.version)
+        key = (new.place, new.table_id, old.version, new.version)
         with self._guard:
             if key in self._changes:
                 self._changes.move_to_end(key)
@@ -197,6 +220,39 @@ class DeltaTables:
             self._changes[key] = found
             while len(self._changes) > _KEPT_CHANGES:
                 self._changes.popitem(last=False)
+        return found
+
+    def remember_whole(self, snapshot: Snapshot, columns: tuple[str, ...], read: Callable[[], Any]) -> Any:
+        """Some columns of all rows of a small table, read once for all who ask."""
+        kept = self._whole.setdefault(snapshot, {})
+        if columns not in kept:
+            kept[columns] = read()
+        return kept[columns]
+
+    def address(self, snapshot: Snapshot, file: DataFile) -> str:
+        """The file as `_metadata.file_path` has it."""
+        operations = self.jvm.org.apache.spark.sql.delta.util.DeltaFileOperations
+        path = operations.absolutePath(snapshot.place, file.path)
+        return str(self.jvm.org.apache.spark.paths.SparkPath.fromPath(path).urlEncoded())
+
+    def hidden_rows(self, snapshot: Snapshot, file: DataFile) -> Positions | None:
+        """The numbers of the rows that the file's deletion vector hides; None without one."""
+        if not file.vector:
+            return None
+        key = (snapshot.place, *file.content)
+        with self._guard:
+            if key in self._hidden:
+                self._hidden.move_to_end(key)
+                return self._hidden[key]
+        store = self._delta.storage.dv.HadoopFileSystemDVStore(snapshot.log.newDeltaHadoopConf())
+        vector = snapshot.action(file).deletionVector()
+        bitmap = self._delta.deletionvectors.StoredBitmap.create(vector, snapshot.log.dataPath()).load(store)
+        numbers = json.loads(str(self.jvm.java.util.Arrays.toString(bitmap.toArray())))
+        found: Positions = np.array(numbers, dtype=np.int64)
+        with self._guard:
+            self._hidden[key] = found
+            while len(self._hidden) > _KEPT_VECTORS:
+                self._hidden.popitem(last=False)
         return found
 
     def rows(
