@@ -11,6 +11,8 @@ from spark_trickle.errors import TableNameError
 
 PREFIX = "__st"
 """Hidden columns and folders of ours start with this."""
+WEIGHT = f"{PREFIX}_weight"
+"""The column of a change that says how often a row comes, or goes."""
 
 
 def quote(part: str) -> str:

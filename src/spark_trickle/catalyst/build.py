@@ -41,7 +41,6 @@ from spark_trickle.catalyst import held
 from spark_trickle.catalyst.holder import Holder
 from spark_trickle.catalyst.leaves import Leaves, Reader
 from spark_trickle.catalyst.plan import (
-    WEIGHT,
     Attribute,
     Expression,
     Plan,
@@ -52,6 +51,7 @@ from spark_trickle.catalyst.plan import (
     output,
 )
 from spark_trickle.catalyst.time import clock_column
+from spark_trickle.names import WEIGHT
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from spark_trickle.catalyst.plan import WEIGHT, Attribute, Plan, Planner, items, kind_of
+from spark_trickle.catalyst.java import scala_object
+from spark_trickle.catalyst.plan import Attribute, Plan, Planner, items, kind_of
+from spark_trickle.names import WEIGHT
 
 _ALL = 2**30
 
@@ -123,6 +126,17 @@ def values_at(planner: Planner, held: Plan, place: int) -> Any:
     data_type = held.output().apply(place).dataType()
     accessor = jvm.org.apache.spark.sql.catalyst.InternalRow.getAccessor(data_type, True)
     return held.data().zip(places).map(accessor.tupled())
+
+
+def arrow_rows(planner: Planner, held: Plan) -> pa.Table:
+    """The rows as a table of this process."""
+    jvm = planner.jvm
+    converters = scala_object(jvm.org.apache.spark.sql.execution.arrow, "ArrowConverters")
+    batches = converters.toBatchWithSchemaIterator(
+        held.data().iterator(), held.schema(), _ALL, _ALL, "UTC", True, False
+    )
+    with pa.ipc.open_stream(batches.next()) as reader:
+        return reader.read_all()
 
 
 def _projected(planner: Planner, projection: Plan) -> Plan:

@@ -18,8 +18,8 @@ from spark_trickle.catalyst.listing import (
     values_of,
     whole_numbers,
 )
-from spark_trickle.catalyst.plan import WEIGHT, Attribute, Expression, Plan, Planner, output
-from spark_trickle.names import quote
+from spark_trickle.catalyst.plan import Attribute, Expression, Plan, Planner, output
+from spark_trickle.names import WEIGHT, quote
 
 
 @dataclass(frozen=True)

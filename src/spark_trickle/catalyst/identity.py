@@ -20,7 +20,8 @@ from pyspark.sql.types import (
     VariantType,
 )
 
-from spark_trickle.catalyst.plan import WEIGHT, Planner
+from spark_trickle.catalyst.plan import Planner
+from spark_trickle.names import WEIGHT
 
 
 def net(frame: DataFrame) -> DataFrame:

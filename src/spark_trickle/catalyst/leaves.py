@@ -6,8 +6,9 @@ Everything has the column ids of the leaf it stands for in the query.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from pyspark.sql import DataFrame
 
@@ -16,8 +17,27 @@ from spark_trickle.algebra.traverse import scans_of
 from spark_trickle.catalyst import held
 from spark_trickle.catalyst.holder import Holder
 from spark_trickle.catalyst.listing import Values, Within
-from spark_trickle.catalyst.plan import WEIGHT, Expression, Plan, Planner, column_id, output
+from spark_trickle.catalyst.plan import Expression, Plan, Planner, column_id, output
 from spark_trickle.catalyst.time import CLOCK, at_instant, clock_column
+from spark_trickle.names import WEIGHT
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A leaf of the query: all its columns in order, and those that the query uses with their types."""
+
+    columns: tuple[str, ...]
+    used: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class AtHand:
+    """Rows that the driver holds, under ids of their own."""
+
+    plan: Plan
+    rows: int
+    complete: bool
+    """It has all columns of the leaf, those that nobody uses as NULL; else only the used ones."""
 
 
 class Reader(Protocol):
@@ -39,13 +59,17 @@ class Reader(Protocol):
         ...
 
     def lookup(
-        self, source: str, version: Version, columns: Sequence[str], keys: Mapping[str, Values]
-    ) -> Plan | None:
-        """Some columns of the rows that have one of the values in each column of `keys`, if that is easily read."""
+        self, source: str, version: Version, shape: Shape, keys: Mapping[str, Values]
+    ) -> AtHand | None:
+        """The rows that have one of the values in each column of `keys`, if they are easily read."""
         ...
 
-    def whole(self, source: str, version: Version, columns: Sequence[str]) -> Plan | None:
-        """Some columns of all rows, if those are few."""
+    def whole(self, source: str, version: Version, shape: Shape) -> AtHand | None:
+        """All rows, if those are few."""
+        ...
+
+    def small_change(self, source: str, shape: Shape) -> AtHand | None:
+        """The netted change of the used columns, weight last, if it is easily read; see `changes`."""
         ...
 
     def prunes_pages(self, source: str, version: Version, column: str, values: Sequence[int]) -> bool:
@@ -65,7 +89,7 @@ class Leaves:
         self._reader = reader
         self._holder = holder
         self._versions: dict[tuple[int, Version], Plan] = {}
-        self._changes: dict[tuple[str, tuple[str, ...]], Plan | None] = {}
+        self._changes: dict[tuple[str, tuple[str, ...]], AtHand | Plan | None] = {}
         self._alive: list[Node] = []
         self.many = False
         """A source has changed in more rows than the driver holds."""
@@ -94,9 +118,9 @@ class Leaves:
         """One version of a source under the query's ids; rows outside the ranges of `within` may be missing."""
         if scan.source == CLOCK:
             return self._planner.project([self._time(scan, version)], self._planner.one_row())
-        few = self._reader.whole(scan.source, version, [c.name for c in scan.columns])
+        few = self._reader.whole(scan.source, version, self._shape(scan))
         if few is not None:
-            return self._adopt(scan, few, weighted=False)
+            return self._at_hand(scan, few, weighted=False)
         table, leaf = self._reader.table(scan.source, version, within), scan.operator.payload
         if table is not None and table.schema().equals(leaf.schema()):  # type: ignore[attr-defined]
             found = self._planner.under_ids(table, leaf.output())  # type: ignore[attr-defined]
@@ -111,8 +135,8 @@ class Leaves:
             return None
         names = {c.id: c.name for c in scan.columns}
         wanted = {names[column]: values for column, values in keys.items()}
-        found = self._reader.lookup(scan.source, version, list(names.values()), wanted)
-        return None if found is None else self._adopt(scan, found, weighted=False)
+        found = self._reader.lookup(scan.source, version, self._shape(scan), wanted)
+        return None if found is None else self._at_hand(scan, found, weighted=False)
 
     def prunes_pages(self, scan: Scan, version: Version, column: str, values: Sequence[int]) -> bool:
         """See `Reader`."""
@@ -145,12 +169,41 @@ class Leaves:
         wanted = tuple(c.name for c in scan.columns)
         key = (scan.source, wanted)
         if key not in self._changes:
-            frame = self._reader.changes(scan.source, wanted)
-            self._changes[key] = None if frame is None else self._holder.hold(frame)
-            self.changed_rows += self._count(self._changes[key])
-            self.many = self.many or not held.is_held(self._changes[key])
-        plan = self._changes[key]
-        return None if plan is None else self._adopt(scan, plan, weighted=True)
+            self._changes[key] = self._read_change(scan, wanted)
+        change = self._changes[key]
+        if isinstance(change, AtHand):
+            return self._at_hand(scan, change, weighted=True)
+        return None if change is None else self._adopt(scan, change, weighted=True)
+
+    def _read_change(self, scan: Scan, wanted: tuple[str, ...]) -> AtHand | Plan | None:
+        small = self._reader.small_change(scan.source, self._shape(scan))
+        if small is not None:
+            self.changed_rows += small.rows
+            return small if small.rows else None
+        frame = self._reader.changes(scan.source, wanted)
+        plan = None if frame is None else self._holder.hold(frame)
+        self.changed_rows += self._count(plan)
+        self.many = self.many or not held.is_held(plan)
+        return plan
+
+    def _shape(self, scan: Scan) -> Shape:
+        """What stays the same as long as the definition lives is asked for once."""
+        names = self._planner.memo(scan, "names", lambda: _names_of(scan.operator.payload))
+        return Shape(names, {c.name: c.type for c in scan.columns})
+
+    def _at_hand(self, scan: Scan, rows: AtHand, weighted: bool) -> Plan:
+        """Rows of the driver under the ids of the leaf they stand for."""
+        if not rows.complete:
+            return self._adopt(scan, rows.plan, weighted)
+        # Columns that nobody uses are NULL here, whatever the source says of them.
+        columns = self._planner.memo(
+            scan,
+            "nullable",
+            lambda: self._planner.seq([a.withNullability(True) for a in output(scan.operator.payload)]),
+        )
+        if weighted:
+            columns = columns.appended(rows.plan.output().last())
+        return self._planner.under_ids(rows.plan, columns)
 
     def _count(self, plan: Plan | None) -> int:
         if plan is None:
@@ -170,3 +223,7 @@ class Leaves:
         if weighted:
             columns.append(self._planner.alias(own[-1], WEIGHT))
         return self._planner.project(columns, plan)
+
+
+def _names_of(leaf: Any) -> tuple[str, ...]:
+    return tuple(str(a.name()) for a in output(leaf))

@@ -6,7 +6,7 @@ touches their methods.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, reduce
 from typing import Any
@@ -14,12 +14,12 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_trickle.catalyst.java import java, scala_seq
+from spark_trickle.names import WEIGHT
 
 Plan = Any
 Expression = Any
 Attribute = Any
 
-WEIGHT = "__st_weight"
 _FEW = 16
 _FOR_FEW_ROWS = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
@@ -41,6 +41,14 @@ class Planner:
         self.none = self.jvm.scala.Option.empty()
         self._empty = self.seq([])
         self._constants: dict[str, Expression] = {}
+        self._memo: dict[tuple[int, str], tuple[object, Any]] = {}
+
+    def memo(self, of: object, what: str, find: Callable[[], Any]) -> Any:
+        """Something that stays the same for a part of a definition, found out once: asking the JVM takes time."""
+        key = (id(of), what)
+        if key not in self._memo:
+            self._memo[key] = (of, find())  # kept alive: ids are only unique among living objects
+        return self._memo[key][1]
 
     # Scala collections
 

@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import assert_never
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from spark_trickle.algebra.relations import NEW, OLD, At, Relation, Version
 from spark_trickle.catalyst.build import Builder
 from spark_trickle.catalyst.definition import Definition
+from spark_trickle.catalyst.few import Few, arrow_type, difference, netted
+from spark_trickle.catalyst.held import arrow_rows
 from spark_trickle.catalyst.holder import Difference, Holder
 from spark_trickle.catalyst.identity import net
+from spark_trickle.catalyst.leaves import AtHand, Shape
 from spark_trickle.catalyst.listing import Values, Within
 from spark_trickle.catalyst.merge import Groups, Merger
-from spark_trickle.catalyst.plan import WEIGHT, Plan, Planner, output
+from spark_trickle.catalyst.plan import Plan, Planner, output
 from spark_trickle.catalyst.time import CLOCK
 from spark_trickle.config import Settings
 from spark_trickle.incremental.maintain import ByKey, ByWeight, Iterate, Recompute, TopRows, Totals
 from spark_trickle.incremental.prune import Pruner
-from spark_trickle.names import quote
+from spark_trickle.names import WEIGHT, quote
 from spark_trickle.refresh.definitions import Prepared
 from spark_trickle.refresh.recursion import Derivation
 from spark_trickle.refresh.top_rows import Race
-from spark_trickle.storage.direct import look_up, read_all, read_whole
+from spark_trickle.storage.changes import changes_between
+from spark_trickle.storage.direct import local_relation, located, look_up, read_whole, with_places
 from spark_trickle.storage.layout import Layout, sql_type
 from spark_trickle.storage.removals import PLACE
-from spark_trickle.storage.shared_changes import change_of
+from spark_trickle.storage.shared_changes import small_change
 from spark_trickle.storage.tables import DeltaTables, Snapshot
 
 
@@ -48,6 +53,18 @@ def _size(moment: Moment, source: str) -> int:
     return moment.snapshots[source].size_in_bytes if source in moment.snapshots else 0
 
 
+Change = Difference | Few
+"""What is to change in a table, with Spark or in the memory of the driver."""
+
+
+@dataclass(frozen=True)
+class Located:
+    """Rows of a table with their places, and the same in the memory of the driver, if they are there."""
+
+    plan: Plan
+    rows: pa.Table | None = None
+
+
 class VersionReader:
     """Reads sources at the two ends of an interval, in the session of the definition."""
 
@@ -64,20 +81,23 @@ class VersionReader:
         return self._tables.leaf(self._ends[version].snapshots[source], within)
 
     def lookup(
-        self, source: str, version: Version, columns: Sequence[str], keys: Mapping[str, Values]
-    ) -> Plan | None:
-        snapshot = self._ends[version].snapshots[source]
-        return look_up(self._tables, snapshot, {c: (c,) for c in columns}, keys, self.most)
+        self, source: str, version: Version, shape: Shape, keys: Mapping[str, Values]
+    ) -> AtHand | None:
+        return look_up(self._tables, self._ends[version].snapshots[source], shape, keys, self.most)
 
-    def whole(self, source: str, version: Version, columns: Sequence[str]) -> Plan | None:
-        return read_whole(self._tables, self._ends[version].snapshots[source], columns, self.most)
+    def whole(self, source: str, version: Version, shape: Shape) -> AtHand | None:
+        return read_whole(self._tables, self._ends[version].snapshots[source], shape, self.most)
+
+    def small_change(self, source: str, shape: Shape) -> AtHand | None:
+        old, new = (self._ends[version].snapshots[source] for version in (OLD, NEW))
+        return small_change(self._tables, old, new, shape, self.most)
 
     def prunes_pages(self, source: str, version: Version, column: str, values: Sequence[int]) -> bool:
         return self._ends[version].snapshots[source].prunes_pages(column, values)
 
     def changes(self, source: str, columns: Sequence[str]) -> DataFrame | None:
         old, new = (self._ends[version].snapshots[source] for version in (OLD, NEW))
-        return change_of(self._tables, old, new, columns)
+        return changes_between(self._tables, old, new, columns)
 
     def instant(self, version: Version) -> datetime:
         at = self._ends[version].at
@@ -124,7 +144,7 @@ class Computation:
         assert rows is not None  # noqa: S101 - a relation at a version always has a plan
         return rows
 
-    def change(self, stored: Snapshot, *, careful: bool = False) -> Difference | None:
+    def change(self, stored: Snapshot, *, careful: bool = False) -> Change | None:
         """The netted change of the table, evaluated and held; None when nothing changes."""
         maintenance = self._definition.careful if careful else self._definition.maintenance
         match maintenance:
@@ -150,7 +170,7 @@ class Computation:
         """What other rows and the stored table do not share, as a change of the table."""
         return self._against(rows, self._stored(stored))
 
-    def _by_weight(self, maintenance: ByWeight) -> Difference | None:
+    def _by_weight(self, maintenance: ByWeight) -> Change | None:
         change = self._change_of(maintenance)
         return None if change is None else self._netted(change.toDF(*self._layout.names, WEIGHT))
 
@@ -158,15 +178,15 @@ class Computation:
         plan = Pruner(self._changed, self._whole).node(maintenance.change)
         return self._builder.change(plan) if plan is not None else None
 
-    def _by_key(self, maintenance: ByKey, stored: Snapshot) -> Difference | None:
+    def _by_key(self, maintenance: ByKey, stored: Snapshot) -> Change | None:
         places = {c.id: i for i, c in enumerate(self._definition.relation.columns)}
         maintenance = self._preferred(maintenance, stored, places)
         found = self._replacement(maintenance)
         if found is None:
             return None
         key_set, rows = found
-        old = self._planner.frame(self._touched(stored, [places[c] for c in maintenance.columns], key_set))
-        return self._holder.difference(None if rows is None else self._exact(rows), old, len(PLACE))
+        old = self._touched(stored, [places[c] for c in maintenance.columns], key_set)
+        return self._compared(None if rows is None else self._exact(rows), old)
 
     def _preferred(self, maintenance: ByKey, stored: Snapshot, places: Mapping[int, int]) -> ByKey:
         """By fewer key columns if the table has hardly more rows than these have values."""
@@ -187,7 +207,7 @@ class Computation:
         new = pruner.node(maintenance.new)
         return key_set, self._builder.rows(new) if new is not None else None
 
-    def _totals(self, maintenance: Totals, stored: Snapshot) -> Difference | None:
+    def _totals(self, maintenance: Totals, stored: Snapshot) -> Change | None:
         """The totals of the change merged with the stored ones; groups of which they do not tell, evaluated again."""
         running = self._definition.totals
         assert running is not None  # noqa: S101 - that is how the maintenance was chosen
@@ -201,13 +221,13 @@ class Computation:
             return None
         places = {c.id: i for i, c in enumerate(self._definition.relation.columns)}
         keys, totals = ([places[c] for c in cs] for cs in (maintenance.columns, maintenance.places))
-        kept = self._touched(stored, keys, delta)
-        kept = self._holder.hold(planner.frame(kept)) or planner.empty(kept.output())
+        touched = self._touched(stored, keys, delta)
+        kept = self._holder.hold(planner.frame(touched.plan)) or planner.empty(touched.plan.output())
         merged = self._holder.hold(planner.frame(merger.merged(kept, keys, totals, delta)))
         if merged is None:
             return None
         groups = Groups(planner, running, merged, hides=maintenance.hides or not keys)
-        return self._holder.difference(self._rows_of(maintenance, groups), planner.frame(kept), len(PLACE))
+        return self._compared(self._rows_of(maintenance, groups), replace(touched, plan=kept))
 
     def _rows_of(self, maintenance: Totals, groups: Groups) -> DataFrame:
         """What the query gives for these groups now."""
@@ -220,7 +240,7 @@ class Computation:
         read = self._builder.rows(maintenance.new)
         return rows if read is None else rows.unionAll(self._exact(read))
 
-    def _top_rows(self, maintenance: TopRows, stored: Snapshot) -> Difference | None:
+    def _top_rows(self, maintenance: TopRows, stored: Snapshot) -> Change | None:
         """The competing rows at hand, as few as decide; then the query's own LIMIT over them, against the table."""
         change = self._competing(maintenance, stored)
         if change is None:
@@ -231,7 +251,7 @@ class Computation:
         rows = race.contenders(kept, net(change))
         if rows is None:
             return None
-        return self._against(self._over(child, rows), self._stored(stored))
+        return self._compared(self._exact(self._over(child, rows)), self._located(stored))
 
     def _competing(self, maintenance: TopRows, stored: Snapshot) -> DataFrame | None:
         """The change of the rows that compete, weight last, as far as they are stored or can get there."""
@@ -247,11 +267,11 @@ class Computation:
             return None
         key_set, rows = found
         touched = self._touched(stored, [places[c] for c in competing.columns], key_set)
-        removed = self._carried(self._planner.frame(touched), maintenance.places)
+        removed = self._carried(self._planner.frame(touched.plan), maintenance.places)
         change = removed.selectExpr("*", f"-1L AS {WEIGHT}")
         return change if rows is None else rows.selectExpr("*", f"1L AS {WEIGHT}").unionAll(change)
 
-    def _iterate(self, maintenance: Iterate, stored: Snapshot) -> Difference | None:
+    def _iterate(self, maintenance: Iterate, stored: Snapshot) -> Change | None:
         kept = self._carried(self._stored(stored), maintenance.places)
         derivation = Derivation(self._planner, self._reader, self._changed, self._holder)
         change = derivation.change(maintenance, kept, stored.row_count)
@@ -276,7 +296,7 @@ class Computation:
     def _against(self, new: DataFrame, old: DataFrame) -> Difference | None:
         removed = old.toDF(*self._layout.names).selectExpr("*", f"-1L AS {WEIGHT}")
         added = self._exact(new).selectExpr("*", f"1L AS {WEIGHT}")
-        return self._netted(added.unionAll(removed))
+        return self._netted_by_spark(added.unionAll(removed))
 
     def _exact(self, frame: DataFrame) -> DataFrame:
         """Columns in the types the table stores."""
@@ -289,35 +309,74 @@ class Computation:
     def _stored(self, snapshot: Snapshot) -> DataFrame:
         return self._tables.rows(snapshot).selectExpr(*self._layout.unpack())
 
-    def _touched(self, stored: Snapshot, columns: Sequence[int], key_set: Plan) -> Plan:
+    def _touched(self, stored: Snapshot, columns: Sequence[int], key_set: Plan) -> Located:
         """The table's rows whose columns, by place, equal the first ones of the key set; each with its place."""
-        found = self._touched_at_hand(stored, columns, key_set)
-        if found is not None:
-            return found
+        if not columns:
+            return self._located(stored)
+        rows = self._found(stored, columns, key_set)
+        plan = None if rows is None else self._as_relation(rows)
+        if plan is not None:
+            exact = len(columns) == 1
+            return Located(plan, rows) if exact else Located(self._with_keys(plan, columns, key_set))
         names = [f.name for f in self._layout.visible.fields]
         named = {i: names[c] for i, c in enumerate(columns) if c < len(names)}
         within = {name: self._holder.ranges(key_set, i) for i, name in named.items()}
         by_page = self._holder.by_page(key_set, named, stored.prunes_pages)
-        rows = self._tables.rows(stored, within=within).selectExpr(*self._layout.unpack(), *PLACE)
-        plan = self._planner.analyzed(rows)
-        if not columns:
-            return plan
+        frame = self._tables.rows(stored, within=within).selectExpr(*self._layout.unpack(), *PLACE)
+        return Located(self._with_keys(self._planner.analyzed(frame), columns, key_set, by_page))
+
+    def _located(self, stored: Snapshot) -> Located:
+        """All rows of the table, each with its place."""
+        rows = located(self._tables, stored, self._layout.paths, None, self._reader.most)
+        plan = None if rows is None else self._as_relation(rows)
+        if plan is not None:
+            return Located(plan, rows)
+        frame = self._tables.rows(stored).selectExpr(*self._layout.unpack(), *PLACE)
+        return Located(self._planner.analyzed(frame))
+
+    def _as_relation(self, rows: pa.Table) -> Plan | None:
+        return local_relation(self._tables, rows, with_places(self._layout.flat.fields))
+
+    def _with_keys(
+        self, plan: Plan, columns: Sequence[int], key_set: Plan, by_page: Set[int] = frozenset()
+    ) -> Plan:
         own = output(plan)
         return self._holder.semi_join(plan, [(i, own[c]) for i, c in enumerate(columns)], key_set, by_page)
 
-    def _touched_at_hand(self, stored: Snapshot, columns: Sequence[int], key_set: Plan) -> Plan | None:
-        """The same, found and held by the driver, if it can."""
+    def _found(self, stored: Snapshot, columns: Sequence[int], key_set: Plan) -> pa.Table | None:
+        """The same rows and perhaps others, found by the driver in the files, if it can."""
         paths, most, names = self._layout.paths, self._reader.most, self._layout.names
-        if not columns:
-            return read_all(self._tables, stored, paths, most)
         asked = {names[c]: self._holder.values(key_set, i) for i, c in enumerate(columns)}
         known = {name: values for name, values in asked.items() if values is not None}
-        plan = look_up(self._tables, stored, paths, known, most, places=True) if known else None
-        if plan is None or len(columns) == 1:
-            return plan
-        own = output(plan)
-        return self._holder.semi_join(plan, [(i, own[c]) for i, c in enumerate(columns)], key_set)
+        return located(self._tables, stored, paths, known, most)
 
-    def _netted(self, change: DataFrame) -> Difference | None:
+    def _compared(self, new: DataFrame | None, old: Located) -> Change | None:
+        """The netted change from rows of the table to what they are now."""
+        if self._is_plain:
+            after = None if new is None else self._holder.on_driver(new)
+            before = old.rows
+            if before is None and (new is None or after is not None):
+                held_rows = self._holder.on_driver(self._planner.frame(old.plan))
+                before = None if held_rows is None else arrow_rows(self._planner, held_rows)
+            if before is not None and (new is None or after is not None):
+                now = None if after is None else arrow_rows(self._planner, after)
+                return difference(now, before, len(PLACE))
+        return self._holder.difference(new, self._planner.frame(old.plan), len(PLACE))
+
+    @property
+    def _is_plain(self) -> bool:
+        """Rows of the table can be compared by the driver."""
+        return all(arrow_type(f.dataType) is not None for f in self._layout.flat.fields)
+
+    def _netted(self, change: DataFrame) -> Change | None:
+        if self._is_plain:
+            rows = self._holder.on_driver(change)
+            if rows is not None:
+                names = self._layout.names
+                found = netted(arrow_rows(self._planner, rows).rename_columns([*names, WEIGHT]), names)
+                return Few(found) if found.num_rows else None
+        return self._netted_by_spark(change)
+
+    def _netted_by_spark(self, change: DataFrame) -> Difference | None:
         plan = self._holder.netted(change)
         return None if plan is None else Difference(self._planner.frame(plan))

@@ -17,12 +17,11 @@ from pyspark.sql import DataFrame
 
 from spark_trickle.catalog import StreamTable
 from spark_trickle.catalyst.holder import Difference
-from spark_trickle.catalyst.plan import WEIGHT
 from spark_trickle.catalyst.spark_errors import condition_of, sentence_of
 from spark_trickle.errors import RefreshError
 from spark_trickle.frontier import Frontier, SourceVersion
 from spark_trickle.incremental.monotone import shrinks_with
-from spark_trickle.names import shown
+from spark_trickle.names import WEIGHT, shown
 from spark_trickle.refresh.attempt import Attempt, Steps
 from spark_trickle.refresh.choose import Action, Decision
 from spark_trickle.refresh.circular import check_member, check_types, mark_cycles

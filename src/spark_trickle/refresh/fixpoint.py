@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from spark_trickle.algebra.relations import NEW, At, Version
 from spark_trickle.catalyst.build import Builder
 from spark_trickle.catalyst.holder import Holder
+from spark_trickle.catalyst.leaves import AtHand, Shape
 from spark_trickle.catalyst.listing import Values, Within
 from spark_trickle.catalyst.plan import Plan
 from spark_trickle.names import quote
@@ -43,12 +44,15 @@ class _WithMembers:
         return None if source in self.found else self.outside.table(source, version, within)
 
     def lookup(
-        self, source: str, version: Version, columns: Sequence[str], keys: Mapping[str, Values]
-    ) -> Plan | None:
-        return None if source in self.found else self.outside.lookup(source, version, columns, keys)
+        self, source: str, version: Version, shape: Shape, keys: Mapping[str, Values]
+    ) -> AtHand | None:
+        return None if source in self.found else self.outside.lookup(source, version, shape, keys)
 
-    def whole(self, source: str, version: Version, columns: Sequence[str]) -> Plan | None:
-        return None if source in self.found else self.outside.whole(source, version, columns)
+    def whole(self, source: str, version: Version, shape: Shape) -> AtHand | None:
+        return None if source in self.found else self.outside.whole(source, version, shape)
+
+    def small_change(self, source: str, shape: Shape) -> AtHand | None:
+        raise NotImplementedError("a fixpoint evaluates whole queries")
 
     def prunes_pages(self, source: str, version: Version, column: str, values: Sequence[int]) -> bool:
         return source not in self.found and self.outside.prunes_pages(source, version, column, values)

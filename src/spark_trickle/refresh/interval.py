@@ -152,7 +152,9 @@ def _has_data(name: str, old: Frontier, new: Frontier, definition: Definition, r
     before, after = old.inputs[name].version, new.inputs[name].version
     if not 0 < after - before <= _COMMITS_LOOKED_AT:
         return True
-    commits = commits_after(runtime.tables, definition.sources[name].location, before, after)
+    commits = commits_after(
+        runtime.tables, definition.sources[name].location, before, after, new.inputs[name].table_id
+    )
     return any(commit.changes_data for commit in commits)
 
 

@@ -43,7 +43,7 @@ def look(table: StreamTable, runtime: Runtime) -> Found:
     known = -1 if table.table_version is None else table.table_version
     committed: list[tuple[int, Stamp]] = []
     foreign = "the table itself was replaced by an older one" if latest.version < known else ""
-    for commit in commits_after(runtime.tables, table.location, known, latest.version):
+    for commit in commits_after(runtime.tables, table.location, known, latest.version, latest.table_id):
         stamp = commit.stamp
         if stamp and stamp.stream_table_id == table.id and stamp.sequence > table.sequence:
             committed.append((commit.version, stamp))

@@ -14,11 +14,12 @@ from spark_trickle.algebra.relations import NEW, Node, Version
 from spark_trickle.catalyst.build import Builder
 from spark_trickle.catalyst.holder import Holder
 from spark_trickle.catalyst.identity import net
-from spark_trickle.catalyst.leaves import Reader
+from spark_trickle.catalyst.leaves import AtHand, Reader, Shape
 from spark_trickle.catalyst.listing import Values, Within
-from spark_trickle.catalyst.plan import WEIGHT, Plan, Planner
+from spark_trickle.catalyst.plan import Plan, Planner
 from spark_trickle.incremental.maintain import Iterate
 from spark_trickle.incremental.prune import Pruner
+from spark_trickle.names import WEIGHT
 
 
 class NotConverged(Exception):  # noqa: N818 - not an error: the query itself may well end
@@ -46,14 +47,17 @@ class _WithItself:
         return None if source == self.itself else self.sources.table(source, wanted, within)
 
     def lookup(
-        self, source: str, version: Version, columns: Sequence[str], keys: Mapping[str, Values]
-    ) -> Plan | None:
+        self, source: str, version: Version, shape: Shape, keys: Mapping[str, Values]
+    ) -> AtHand | None:
         wanted = NEW if self.only_new else version
-        return None if source == self.itself else self.sources.lookup(source, wanted, columns, keys)
+        return None if source == self.itself else self.sources.lookup(source, wanted, shape, keys)
 
-    def whole(self, source: str, version: Version, columns: Sequence[str]) -> Plan | None:
+    def whole(self, source: str, version: Version, shape: Shape) -> AtHand | None:
         wanted = NEW if self.only_new else version
-        return None if source == self.itself else self.sources.whole(source, wanted, columns)
+        return None if source == self.itself else self.sources.whole(source, wanted, shape)
+
+    def small_change(self, source: str, shape: Shape) -> AtHand | None:
+        return None if source == self.itself else self.sources.small_change(source, shape)
 
     def prunes_pages(self, source: str, version: Version, column: str, values: Sequence[int]) -> bool:
         wanted = NEW if self.only_new else version

@@ -7,9 +7,9 @@ from pyspark.errors import PySparkException
 
 from spark_trickle.catalog import StreamTable
 from spark_trickle.catalyst.holder import Difference
-from spark_trickle.catalyst.plan import WEIGHT
 from spark_trickle.errors import TrickleError
 from spark_trickle.frontier import SourceVersion
+from spark_trickle.names import WEIGHT
 from spark_trickle.refresh.choose import Action
 from spark_trickle.refresh.compute import layout_of
 from spark_trickle.refresh.recover import recover

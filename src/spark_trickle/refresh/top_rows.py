@@ -19,7 +19,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
 from spark_trickle.algebra.relations import Top
 from spark_trickle.catalyst.identity import net
 from spark_trickle.catalyst.ordering import SortKey, sort_keys
-from spark_trickle.catalyst.plan import WEIGHT, Plan, Planner, output
+from spark_trickle.catalyst.plan import Plan, Planner, output
+from spark_trickle.names import WEIGHT
 
 _LITERALS = (int, str, decimal.Decimal, datetime.date)
 

@@ -11,11 +11,10 @@ from pyspark.sql import DataFrame, Row
 from spark_trickle.algebra.repeatable import repeatability
 from spark_trickle.catalog import StreamTable
 from spark_trickle.catalyst.definition import Definition
-from spark_trickle.catalyst.plan import WEIGHT
 from spark_trickle.errors import StateError
 from spark_trickle.frontier import Frontier, SourceVersion
 from spark_trickle.incremental.maintain import ByKey
-from spark_trickle.names import shown
+from spark_trickle.names import WEIGHT, shown
 from spark_trickle.refresh.compute import Computation, Moment
 from spark_trickle.refresh.definitions import Prepared
 from spark_trickle.refresh.results import VerifyResult

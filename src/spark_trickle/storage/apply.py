@@ -14,17 +14,20 @@ import delta.exceptions as conflicts
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
 
+from spark_trickle.catalyst.few import Few
 from spark_trickle.catalyst.holder import Difference
 from spark_trickle.catalyst.java import scala_seq
-from spark_trickle.catalyst.plan import WEIGHT, items, kind_of
+from spark_trickle.catalyst.plan import items, kind_of
 from spark_trickle.errors import RefreshError
-from spark_trickle.names import quote
+from spark_trickle.names import WEIGHT, quote
 from spark_trickle.storage.commits import Stamp
 from spark_trickle.storage.layout import Layout
-from spark_trickle.storage.removals import removals
+from spark_trickle.storage.removals import few_removals, handed_over, removals
+from spark_trickle.storage.small_write import can_write, write_files
 from spark_trickle.storage.tables import DeltaTables, Snapshot
 
 _ONE_FILE_ROWS = 100_000
+_FEED = "delta.enableChangeDataFeed"
 
 CONFLICTS = (
     conflicts.ConcurrentAppendException,
@@ -91,19 +94,34 @@ def _replace_files(tables: DeltaTables, before: Snapshot, packed: DataFrame, sta
 
 
 def add_change(
-    tables: DeltaTables, snapshot: Snapshot, layout: Layout, difference: Difference, stamp: Stamp
+    tables: DeltaTables, snapshot: Snapshot, layout: Layout, difference: Difference | Few, stamp: Stamp
 ) -> Written:
     """Add a netted change to the table: +w inserts w copies of a row, −w removes exactly w of its copies.
 
     `snapshot` is the version the change was computed against; a commit since then is a conflict.
     """
+    if isinstance(difference, Few):
+        if can_write(snapshot, layout):
+            return _add_few(tables, snapshot, layout, difference, stamp)
+        difference = handed_over(tables, layout, difference)
     change = difference.rows
     inserted, deleted = _totals(change)
     stamp = replace(stamp, rows_inserted=inserted, rows_deleted=deleted)
     transaction = _begin(tables, snapshot, stamp)
     actions = removals(tables, snapshot, layout, difference, deleted) if deleted else []
-    feed = snapshot.setting("delta.enableChangeDataFeed") == "true"
+    feed = snapshot.setting(_FEED) == "true"
     actions += _additions(transaction, layout, change, inserted + deleted, feed=feed)
+    version = _commit(tables, transaction, snapshot, actions, stamp)
+    return Written(version, inserted, deleted)
+
+
+def _add_few(tables: DeltaTables, snapshot: Snapshot, layout: Layout, few: Few, stamp: Stamp) -> Written:
+    """The same without a Spark job."""
+    inserted, deleted = few.added, few.removed
+    stamp = replace(stamp, rows_inserted=inserted, rows_deleted=deleted)
+    transaction = _begin(tables, snapshot, stamp)
+    actions = few_removals(tables, snapshot, layout, few, deleted) if deleted else []
+    actions += write_files(tables, snapshot, layout, few, feed=snapshot.setting(_FEED) == "true")
     version = _commit(tables, transaction, snapshot, actions, stamp)
     return Written(version, inserted, deleted)
 

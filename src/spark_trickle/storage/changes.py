@@ -14,9 +14,8 @@ from pyspark.sql import DataFrame
 
 from spark_trickle.catalyst.identity import net
 from spark_trickle.catalyst.java import scala_seq
-from spark_trickle.catalyst.plan import WEIGHT
 from spark_trickle.catalyst.spark_errors import condition_of
-from spark_trickle.names import quote
+from spark_trickle.names import WEIGHT, quote
 from spark_trickle.storage.commits import Commit, commits_after
 from spark_trickle.storage.tables import DeltaTables, Snapshot
 
@@ -44,7 +43,7 @@ def _is_small(tables: DeltaTables, old: Snapshot, new: Snapshot, *, feed: bool) 
         return changed_bytes(old, new) <= _ONE_TASK_BYTES
     if new.version - old.version > _FEW_COMMITS:
         return False
-    commits = commits_after(tables, str(new.log.dataPath().toString()), old.version, new.version)
+    commits = commits_after(tables, new.place, old.version, new.version, new.table_id)
     return sum(commit.feed_bytes for commit in commits) <= _ONE_TASK_BYTES
 
 
@@ -61,7 +60,7 @@ def changed_rows(tables: DeltaTables, old: Snapshot, new: Snapshot) -> int | Non
 
 def _changed_rows(tables: DeltaTables, old: Snapshot, new: Snapshot) -> int | None:
     if 0 < new.version - old.version <= _FEW_COMMITS:
-        commits = commits_after(tables, str(new.log.dataPath().toString()), old.version, new.version)
+        commits = commits_after(tables, new.place, old.version, new.version, new.table_id)
         written = {path: file.written_rows for (path, _), file in old.by_content.items()}
         rows = rows_in_commits(written, commits)
         if rows is not None:
@@ -124,9 +123,14 @@ def changed_share(old: Snapshot, new: Snapshot, rows: int | None) -> float:
     return min(1.0, rows / total) if total else 0.0
 
 
+def has_feed(old: Snapshot, new: Snapshot) -> bool:
+    """The change feed is on at both versions, and the first is not the later one."""
+    return old.version <= new.version and old.setting(_FEED) == "true" and new.setting(_FEED) == "true"
+
+
 def _from_feed(tables: DeltaTables, old: Snapshot, new: Snapshot, columns: Sequence[str]) -> DataFrame | None:
     """The change feed, or None where it was not on for the whole interval or cannot be read across it."""
-    if old.version > new.version or old.setting(_FEED) != "true" or new.setting(_FEED) != "true":
+    if not has_feed(old, new):
         return None
     try:
         feed = (

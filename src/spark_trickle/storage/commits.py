@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
 
 from spark_trickle.frontier import Frontier, SourceVersion
+from spark_trickle.storage.files import local_folder
 from spark_trickle.storage.tables import DeltaTables
 
+_KEPT = 2000
 _OWN_TIME = "delta.enableInCommitTimestamps"
 _COUNTS = {
     "UPDATE": {"numUpdatedRows": 2},
@@ -82,6 +86,9 @@ class Touched:
     """All that it was written with; None where the commit does not say."""
     hidden_rows: int
     """Those that its deletion vector hides."""
+    vector: Mapping[str, Any] = field(default_factory=dict)
+    """Its deletion vector as the log describes it; empty without one."""
+    partition: Mapping[str, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +103,10 @@ class Commit:
     """When it was made; None when its file is gone."""
     feed_bytes: int = 0
     """The size of the files that its change feed is read from."""
+    feed: tuple[tuple[str, Mapping[str, str | None]], ...] = ()
+    """The files of change rows that it has written, with what their rows share."""
+    changes_metadata: bool = False
+    """The schema or the properties of the table, or what is needed to read it, have changed."""
     touched: tuple[Touched, ...] = ()
     counted: int | None = None
     """Rows of its change feed, by the writer's own count, if it has rewritten files for the sake of some rows."""
@@ -105,23 +116,32 @@ class Commit:
         return self.at is None
 
 
-def commits_after(tables: DeltaTables, location: str, version: int, last: int) -> Iterator[Commit]:
-    """The commits newer than `version` up to `last`, oldest first. One whose file is gone may hold anything."""
+def commits_after(
+    tables: DeltaTables, location: str, version: int, last: int, table_id: str = ""
+) -> Iterator[Commit]:
+    """The commits newer than `version` up to `last`, oldest first. One whose file is gone may hold anything.
+
+    With the id of the table, what was read once is remembered: a commit never changes.
+    """
     for number in range(version + 1, last + 1):
-        yield read_commit(tables, location, number)
+        known = tables.commits.get((table_id, number)) if table_id else None
+        found: Commit = known or read_commit(tables, location, number)
+        if table_id and not found.gone:
+            tables.commits[table_id, number] = found
+            while len(tables.commits) > _KEPT:
+                tables.commits.popitem(last=False)
+        yield found
 
 
 def read_commit(tables: DeltaTables, location: str, version: int) -> Commit:
-    log = tables.log(location)
-    path = tables.jvm.org.apache.spark.sql.delta.util.FileNames.unsafeDeltaFile(log.logPath(), version)
-    try:
-        text = str(log.store().read(path, log.newDeltaHadoopConf()).mkString("\n"))
-    except Py4JJavaError:
+    text = _text(tables, location, version)
+    if text is None:
         return Commit(version, "unknown: its log file is gone", True, None)
     actions: list[dict[str, Any]] = [json.loads(line) for line in text.split("\n") if line.strip()]
     info: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
     files = [a.get("add") or a.get("remove") for a in actions if "add" in a or "remove" in a]
     metadata = info.get("userMetadata")
+    feed = [a["cdc"] for a in actions if "cdc" in a]
     return Commit(
         version,
         str(info.get("operation", "unknown")),
@@ -129,9 +149,25 @@ def read_commit(tables: DeltaTables, location: str, version: int) -> Commit:
         Stamp.from_json(metadata) if metadata else None,
         datetime.fromtimestamp(_made_at(info) / 1000, UTC),
         _feed_bytes(actions),
+        tuple((f["path"], f.get("partitionValues") or {}) for f in feed),
+        any("metaData" in a or "protocol" in a for a in actions),
         tuple(_touched(actions)),
-        _counted(info) if any("cdc" in a for a in actions) else None,
+        _counted(info) if feed else None,
     )
+
+
+def _text(tables: DeltaTables, location: str, version: int) -> str | None:
+    """The commit's file; None when it is gone. On a local disk it is read without asking the JVM."""
+    folder = local_folder(location)
+    if folder is not None:
+        with suppress(OSError):
+            return (Path(folder) / "_delta_log" / f"{version:020}.json").read_text(encoding="utf-8")
+    log = tables.log(location)
+    name = tables.jvm.org.apache.spark.sql.delta.util.FileNames.unsafeDeltaFile(log.logPath(), version)
+    try:
+        return str(log.store().read(name, log.newDeltaHadoopConf()).mkString("\n"))
+    except Py4JJavaError:
+        return None
 
 
 def _touched(actions: list[dict[str, Any]]) -> Iterator[Touched]:
@@ -141,7 +177,15 @@ def _touched(actions: list[dict[str, Any]]) -> Iterator[Touched]:
             if file is not None:
                 rows = json.loads(file.get("stats") or "{}").get("numRecords")
                 hidden = int((file.get("deletionVector") or {}).get("cardinality", 0))
-                yield Touched(file["path"], kind == "add", file.get("dataChange", True), rows, hidden)
+                yield Touched(
+                    file["path"],
+                    kind == "add",
+                    file.get("dataChange", True),
+                    rows,
+                    hidden,
+                    file.get("deletionVector") or {},
+                    file.get("partitionValues") or {},
+                )
 
 
 def _counted(info: dict[str, Any]) -> int | None:

@@ -10,15 +10,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
-from pyspark.sql.types import DataType, DecimalType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import DataType, LongType, StringType, StructField, StructType
 
+from spark_trickle.catalyst.few import arrow_type
 from spark_trickle.catalyst.java import scala_object
+from spark_trickle.catalyst.leaves import AtHand, Shape
 from spark_trickle.catalyst.listing import Values, ranges_of_values
 from spark_trickle.catalyst.plan import Plan, kind_of
-from spark_trickle.storage.files import DataFile
+from spark_trickle.names import WEIGHT
+from spark_trickle.storage.files import DataFile, local_folder, local_path
 from spark_trickle.storage.parquet import (
     FILE,
     POSITION,
@@ -32,69 +34,62 @@ from spark_trickle.storage.parquet import (
 )
 from spark_trickle.storage.tables import PHYSICAL, DeltaTables, Snapshot
 
-_ARROW = {
-    "byte": pa.int8(),
-    "short": pa.int16(),
-    "integer": pa.int32(),
-    "long": pa.int64(),
-    "boolean": pa.bool_(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "date": pa.date32(),
-    "binary": pa.binary(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-}
 _WHOLE = {"bigint": pa.int64(), "int": pa.int32(), "smallint": pa.int16(), "tinyint": pa.int8()}
 Path = tuple[str, ...]
 """A column, or one inside a struct, by names."""
 
 
-def arrow_type(data_type: DataType) -> pa.DataType | None:
-    """The type in which files and Spark share values; None where they may not."""
-    if isinstance(data_type, DecimalType):
-        return pa.decimal128(data_type.precision, data_type.scale)
-    if isinstance(data_type, StringType):
-        return pa.string() if data_type.simpleString() == "string" else None
-    return _ARROW.get(data_type.typeName())
-
-
 def look_up(
+    tables: DeltaTables, snapshot: Snapshot, shape: Shape, keys: Mapping[str, Values], most: int
+) -> AtHand | None:
+    """The rows that have one of the values in each column of `keys`; None: ask Spark."""
+    wanted = {name: found for name, values in keys.items() if (found := _keys(values)) is not None}
+    within = {name: ranges_of_values(keys[name]) for name in wanted}
+    fields = _used(snapshot, shape)
+    if not wanted or fields is None:
+        return None
+    rows = _read(
+        tables, snapshot, snapshot.files_within(within), fields, Terms(wanted, most, tables.most_scanned)
+    )
+    return None if rows is None else as_leaf(tables, snapshot, rows, shape)
+
+
+def read_whole(tables: DeltaTables, snapshot: Snapshot, shape: Shape, most: int) -> AtHand | None:
+    """All rows of a small table, read once; None: ask Spark."""
+
+    def read() -> AtHand | None:
+        fields = _used(snapshot, shape)
+        rows = None if fields is None else _read(tables, snapshot, None, fields, Terms({}, most, most))
+        return None if rows is None else as_leaf(tables, snapshot, rows, shape)
+
+    found: AtHand | None = tables.remember_whole(snapshot, (*shape.columns, "", *sorted(shape.used)), read)
+    return found
+
+
+def located(
     tables: DeltaTables,
     snapshot: Snapshot,
     columns: Mapping[str, Path],
-    keys: Mapping[str, Values],
+    keys: Mapping[str, Values] | None,
     most: int,
-    *,
-    places: bool = False,
-) -> Plan | None:
-    """Some columns of the rows that have one of the values in each column of `keys`; None: ask Spark.
+) -> pa.Table | None:
+    """Rows of a stream table with their places, those that have one of the values in each column of `keys`, or all.
 
-    With `places`, the last two columns tell where each row lies.
+    None: ask Spark.
     """
-    wanted = {name: found for name, values in keys.items() if (found := _keys(values)) is not None}
-    if not wanted:
+    wanted = {name: found for name, values in (keys or {}).items() if (found := _keys(values)) is not None}
+    fields = described_columns(snapshot, columns)
+    if fields is None or (keys is not None and not wanted):
         return None
-    within = {
-        columns[n][0]: ranges_of_values(v) for n, v in keys.items() if n in wanted and len(columns[n]) == 1
-    }
-    files = snapshot.files_within(within)
-    return _read(tables, snapshot, files, columns, Terms(wanted, most, tables.most_scanned, places))
+    within = {columns[n][0]: ranges_of_values(keys[n]) for n in wanted if keys and len(columns[n]) == 1}
+    files = snapshot.files_within(within) if within else None
+    terms = Terms(wanted, most, tables.most_scanned if wanted else most, places=True)
+    return _read(tables, snapshot, files, [field for field, _ in fields], terms)
 
 
-def read_all(tables: DeltaTables, snapshot: Snapshot, columns: Mapping[str, Path], most: int) -> Plan | None:
-    """Some columns of all rows, if they are few, with their places; None: ask Spark."""
-    return _read(tables, snapshot, None, columns, Terms({}, most, most, places=True))
-
-
-def read_whole(tables: DeltaTables, snapshot: Snapshot, columns: Sequence[str], most: int) -> Plan | None:
-    """Some columns of all rows of a small table, read once; None: ask Spark."""
-
-    def read() -> Plan | None:
-        terms = Terms({}, most, most)
-        return _read(tables, snapshot, None, {c: (c,) for c in columns}, terms)
-
-    return tables.remember_whole(snapshot, tuple(columns), read)
+def with_places(fields: Sequence[StructField]) -> StructType:
+    """The schema of located rows."""
+    return StructType([*fields, StructField(FILE, StringType()), StructField(POSITION, LongType())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,29 +106,38 @@ def _read(
     tables: DeltaTables,
     snapshot: Snapshot,
     files: Sequence[DataFile] | None,
-    columns: Mapping[str, Path],
+    fields: Sequence[Field],
     terms: Terms,
-) -> Plan | None:
+) -> pa.Table | None:
     chosen = list(snapshot.by_content.values()) if files is None else files
     counts = [file.written_rows for file in chosen]
     if None in counts or sum(count or 0 for count in counts) > terms.most_scanned:
         return None
-    described = [_described(snapshot, name, path) for name, path in columns.items()]
-    fields = [pair for pair in described if pair is not None]
-    if len(fields) < len(described) or not _is_local(snapshot.place):
+    if local_folder(snapshot.place) is None:
         return None
-    reading = Reading([field for field, _ in fields], terms.keys, terms.most, terms.places)
+    reading = Reading(fields, terms.keys, terms.most, terms.places)
     try:
-        rows = read_files([_source(tables, snapshot, file, terms.places) for file in chosen], reading)
+        return read_files([_source(tables, snapshot, file, terms.places) for file in chosen], reading)
     except (Unreadable, TooMany):
         return None
-    own = [StructField(field.name, kind) for field, kind in fields]
-    where = [StructField(FILE, StringType()), StructField(POSITION, LongType())] if terms.places else []
-    return local_relation(tables, rows, StructType(own + where))
 
 
-def _is_local(address: str) -> bool:
-    return _local(address) is not None
+def as_leaf(tables: DeltaTables, snapshot: Snapshot, rows: pa.Table, shape: Shape) -> AtHand | None:
+    """Rows of the used columns, and perhaps a weight, as a relation; with all columns of the leaf if those have types."""
+    kinds = {f.name: f.dataType for f in snapshot.schema.fields}
+    types = {name: arrow_type(kinds[name]) if name in kinds else None for name in shape.columns}
+    complete = all(kind is not None for kind in types.values())
+    names = [name for name in shape.columns if complete or name in shape.used]
+    columns = [
+        rows.column(name) if name in shape.used else pa.nulls(rows.num_rows, types[name]) for name in names
+    ]
+    schema = [StructField(name, kinds[name]) for name in names]
+    if WEIGHT in rows.column_names:
+        columns.append(rows.column(WEIGHT))
+        schema.append(StructField(WEIGHT, LongType(), nullable=False))
+    table = pa.table(columns, names=[field.name for field in schema]) if columns else None
+    plan = None if table is None else local_relation(tables, table, StructType(schema))
+    return None if plan is None else AtHand(plan, rows.num_rows, complete)
 
 
 def local_relation(tables: DeltaTables, rows: pa.Table, schema: StructType) -> Plan | None:
@@ -155,6 +159,25 @@ def local_relation(tables: DeltaTables, rows: pa.Table, schema: StructType) -> P
     return plan if kind_of(plan) == "LocalRelation" else None
 
 
+def _used(snapshot: Snapshot, shape: Shape) -> list[Field] | None:
+    """The used columns as the files have them; None where one cannot be read here or has another type there."""
+    found = described_columns(snapshot, {name: (name,) for name in shape.columns if name in shape.used})
+    if found is None or any(shape.used[f.name] != kind.simpleString() for f, kind in found):
+        return None
+    if not found:  # rows without columns could not be counted
+        described = (_described(snapshot, name, (name,)) for name in shape.columns)
+        found = [pair for pair in described if pair is not None][:1]
+        return [field for field, _ in found] or None
+    return [field for field, _ in found]
+
+
+def described_columns(snapshot: Snapshot, columns: Mapping[str, Path]) -> list[tuple[Field, DataType]] | None:
+    """Columns as the files have them; None where one cannot be read here."""
+    described = [_described(snapshot, name, path) for name, path in columns.items()]
+    found = [pair for pair in described if pair is not None]
+    return found if len(found) == len(described) else None
+
+
 def _described(snapshot: Snapshot, name: str, path: Path) -> tuple[Field, DataType] | None:
     """A column as the files have it; None where it cannot be read here."""
     inner: Any = snapshot.schema
@@ -172,18 +195,17 @@ def _described(snapshot: Snapshot, name: str, path: Path) -> tuple[Field, DataTy
 
 
 def _source(tables: DeltaTables, snapshot: Snapshot, file: DataFile, places: bool) -> Source:
-    root = snapshot.place
-    path = _local(file.path if urlsplit(file.path).scheme else f"{root}/{file.path}")
-    if path is None:
-        raise Unreadable(file.path)
     address = tables.address(snapshot, file) if places else ""
-    return Source(path, address, file.partition, partial(tables.hidden_rows, snapshot, file))
+    hidden = partial(tables.hidden_rows, snapshot, file)
+    return Source(path_of(snapshot, file.path), address, file.partition, hidden)
 
 
-def _local(address: str) -> str | None:
-    """The path of a local file; None for one that lies elsewhere."""
-    parts = urlsplit(address)
-    return unquote(parts.path) if parts.scheme in {"", "file"} and not parts.netloc else None
+def path_of(snapshot: Snapshot, path: str) -> str:
+    """Where a file lies that the log names by its path, relative to the table or not."""
+    found = local_path(snapshot.place, path)
+    if found is None:
+        raise Unreadable(path)
+    return found
 
 
 def _keys(values: Values) -> Keys | None:
@@ -193,3 +215,12 @@ def _keys(values: Values) -> Keys | None:
         return Keys(pa.array(values.known, pa.int32()).cast(pa.date32()), values.with_null)
     kind = _WHOLE.get(values.type)
     return None if kind is None else Keys(pa.array(values.known, kind), values.with_null)
+
+
+def values_in(data_type: str, column: pa.ChunkedArray) -> Values | None:
+    """The values of a column, to look for rows that have them; None for a type by which nothing is looked for."""
+    if data_type not in _WHOLE and data_type not in {"string", "date"}:
+        return None
+    numbers = column.cast(pa.int32()) if data_type == "date" else column
+    known = {value for value in numbers.to_pylist() if value is not None}
+    return Values(data_type, sorted(known), bool(column.null_count))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 _PAGE_ROWS = 20_000
 """After so many rows at the latest, Parquet begins another page of a column."""
@@ -90,17 +91,39 @@ class DataFile:
         return _day(value) if isinstance(value, str) else _number(value)
 
 
+def local_folder(place: str) -> str | None:
+    """The path of a local table by its place, which is written as it is; None for one that lies elsewhere."""
+    scheme, colon, rest = place.partition(":")
+    if place.startswith("/"):
+        return place
+    return "/" + rest.lstrip("/") if colon and scheme == "file" else None
+
+
+def local_path(place: str, path: str) -> str | None:
+    """The path of a file by what the log says, which is encoded; None for one that lies elsewhere."""
+    parts = urlsplit(path)
+    if parts.scheme:
+        return unquote(parts.path) if parts.scheme == "file" and not parts.netloc else None
+    folder = local_folder(place)
+    return None if folder is None else f"{folder}/{unquote(path)}"
+
+
+def vector_name(vector: Mapping[str, Any]) -> str:
+    """What tells a deletion vector from every other one of its table; empty for none."""
+    parts = (vector.get(part, "") for part in ("storageType", "pathOrInlineDv", "offset"))
+    return "@".join(str(part) for part in parts) if vector else ""
+
+
 def described(text: str) -> list[DataFile]:
     """The files of a version, from their JSON."""
     files = []
     for number, raw in enumerate(json.loads(text)):
         vector = raw.get("deletionVector") or {}
-        parts = (vector.get(part, "") for part in ("storageType", "pathOrInlineDv", "offset"))
         files.append(
             DataFile(
                 number,
                 raw["path"],
-                "@".join(str(part) for part in parts) if vector else "",
+                vector_name(vector),
                 int(raw["size"]),
                 int(vector.get("cardinality", 0)),
                 raw.get("stats") or "",

@@ -33,6 +33,10 @@ _WIDER = {
 """What a value may be turned into without changing; Spark writes instants as twelve bytes without a zone."""
 
 
+Positions = np.ndarray[Any, np.dtype[np.int64]]
+"""Numbers of rows in a file."""
+
+
 class Unreadable(Exception):  # noqa: N818 - a fact to act on, never shown
     """Spark might read this file otherwise."""
 
@@ -82,7 +86,9 @@ class Source:
     path: str
     address: str
     partition: Mapping[str, str | None]
-    hidden: Callable[[], np.ndarray[Any, np.dtype[np.int64]] | None]
+    hidden: Callable[[], Positions | None] = lambda: None
+    only: Callable[[], Positions | None] = lambda: None
+    """If it gives row numbers, those are the only ones to read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +110,12 @@ class Reading:
 
 def read_files(sources: Sequence[Source], reading: Reading) -> pa.Table:
     """The rows of several files; raises Unreadable or TooMany."""
+    found = read_each(sources, reading)
+    return pa.concat_tables(found) if found else reading.schema.empty_table()
+
+
+def read_each(sources: Sequence[Source], reading: Reading) -> list[pa.Table]:
+    """The rows of several files, file by file; raises Unreadable or TooMany."""
     parts: Iterable[pa.Table]
     if len(sources) > 1:
         parts = _workers().map(lambda source: _read_file(source, reading), sources)
@@ -115,7 +127,7 @@ def read_files(sources: Sequence[Source], reading: Reading) -> pa.Table:
         if rows > reading.most:
             raise TooMany
         found.append(part)
-    return pa.concat_tables(found) if found else reading.schema.empty_table()
+    return found
 
 
 @lru_cache(maxsize=1)
@@ -168,7 +180,7 @@ class _Piece:
         count = self.file.metadata.row_group(self.number).num_rows
         by_name = {field.name: field for field in reading.fields}
         known: dict[str, pa.ChunkedArray] = {}
-        chosen: np.ndarray[Any, np.dtype[np.int64]] | None = None
+        chosen: Positions | None = self._only(count)
         for name, keys in reading.keys.items():
             if not self._may_meet(by_name[name], keys):
                 return reading.schema.empty_table()
@@ -190,7 +202,13 @@ class _Piece:
             columns.append(pa.array(chosen + self.first, pa.int64()))
         return pa.table(columns, schema=reading.schema)
 
-    def _shown(self, chosen: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def _only(self, count: int) -> Positions | None:
+        only = self.source.only()
+        if only is None:
+            return None
+        return only[(only >= self.first) & (only < self.first + count)] - self.first
+
+    def _shown(self, chosen: Positions) -> Positions:
         hidden = self.source.hidden()
         if hidden is None or not hidden.size:
             return chosen

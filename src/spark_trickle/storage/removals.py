@@ -7,17 +7,21 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
-from pyspark.sql.types import DataType
+from pyspark.sql.types import DataType, LongType, StructField, StructType
 
 from spark_trickle.catalyst import held
+from spark_trickle.catalyst.few import Few, places_of
 from spark_trickle.catalyst.holder import Difference
 from spark_trickle.catalyst.identity import encode, needs_encoding
 from spark_trickle.catalyst.java import scala_longs
 from spark_trickle.catalyst.listing import can_go_by_page, one_of, ranges_of, whole_numbers
-from spark_trickle.catalyst.plan import WEIGHT, Plan, Planner, items, output
+from spark_trickle.catalyst.plan import Plan, Planner, items, output
 from spark_trickle.errors import IntegrityError
+from spark_trickle.names import WEIGHT
+from spark_trickle.storage.direct import local_relation, located, values_in, with_places
 from spark_trickle.storage.files import DataFile
 from spark_trickle.storage.layout import Layout
 from spark_trickle.storage.tables import DeltaTables, Snapshot
@@ -49,6 +53,44 @@ def removals(
         return _mark_distributed(tables, snapshot, chosen)
     finally:
         chosen.unpersist()
+
+
+def few_removals(
+    tables: DeltaTables, snapshot: Snapshot, layout: Layout, few: Few, expected: int
+) -> list[Any]:
+    """The same for a change in the driver's memory."""
+    places = few.places if few.places is not None else _places_of(tables, snapshot, layout, few)
+    if places is None:
+        difference = handed_over(tables, layout, few)
+        return removals(tables, snapshot, layout, difference, expected)
+    _check_found(places.num_rows, expected)
+    return _mark(tables, snapshot, zip(*(column.to_pylist() for column in places.columns), strict=True))
+
+
+def _places_of(tables: DeltaTables, snapshot: Snapshot, layout: Layout, few: Few) -> pa.Table | None:
+    """Where the rows to remove lie, found by their own values; None: ask Spark."""
+    weights = few.weights
+    chosen = [row for row, weight in enumerate(weights) if weight < 0]
+    removed = few.change.drop_columns([few.change.column_names[-1]]).take(chosen)
+    keys = {
+        f.name: values
+        for f, column in zip(layout.flat.fields, removed.columns, strict=True)
+        if (values := values_in(f.dataType.simpleString(), column)) is not None
+    }
+    stored = located(tables, snapshot, layout.paths, keys, _CANDIDATES) if keys else None
+    if stored is None:
+        return None
+    return places_of(removed, [-weights[row] for row in chosen], stored, len(PLACE))
+
+
+def handed_over(tables: DeltaTables, layout: Layout, few: Few) -> Difference:
+    """A change in the driver's memory as one of Spark's."""
+    planner = Planner(tables.spark)
+    schema = StructType([*layout.flat.fields, StructField(WEIGHT, LongType())])
+    rows = local_relation(tables, few.change, schema)
+    places = None if few.places is None else local_relation(tables, few.places, with_places([]))
+    assert rows is not None  # noqa: S101 - they came from the JVM
+    return Difference(planner.frame(rows), places)
 
 
 def _places_at_hand(

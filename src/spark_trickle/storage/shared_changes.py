@@ -1,55 +1,45 @@
-"""Small changes of a source, read and netted once and shared by all who read them."""
+"""Small changes of a source, read once and shared by all who read them."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+import pyarrow as pa
 
-from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
-
-from spark_trickle.catalyst import held
-from spark_trickle.catalyst.identity import needs_encoding, net
-from spark_trickle.catalyst.plan import Plan, Planner, output
-from spark_trickle.storage.changes import changed_rows, changes_between
+from spark_trickle.catalyst.few import arrow_type, netted
+from spark_trickle.catalyst.held import arrow_rows, hold
+from spark_trickle.catalyst.leaves import AtHand, Shape
+from spark_trickle.catalyst.plan import Planner
+from spark_trickle.names import WEIGHT
+from spark_trickle.storage.changes import changed_rows, changes_between, has_feed
+from spark_trickle.storage.direct import as_leaf
+from spark_trickle.storage.feed import read_feed
 from spark_trickle.storage.tables import DeltaTables, Snapshot
 
-_MOST_ROWS = 10_000
 
-
-def change_of(tables: DeltaTables, old: Snapshot, new: Snapshot, columns: Sequence[str]) -> DataFrame | None:
-    """The netted change of some columns, weight last; None when there is none."""
-    planner = Planner(tables.spark)
-    names = _shared_names(tables, old, new)
-    if not names or not set(columns) <= set(names):
-        return changes_between(tables, old, new, columns)
-    plan = tables.remember_change(old, new, lambda: _read(tables, planner, old, new, names))
-    if plan is None:
-        return changes_between(tables, old, new, columns)
-    if not held.count(plan):
-        return None
-    by_name = dict(zip(names, output(plan)[:-1], strict=True))
-    wanted, weight = [by_name[c] for c in columns], output(plan)[-1]
-    if len(columns) == len(names) or (columns and held.all_differ(held.columns_of(planner, plan, wanted))):
-        return planner.frame(held.columns_of(planner, plan, [*wanted, weight]))
-    return net(planner.frame(planner.project([*wanted, weight], plan)))
-
-
-def _read(
-    tables: DeltaTables, planner: Planner, old: Snapshot, new: Snapshot, names: Sequence[str]
-) -> Plan | None:
-    """The change of all columns, held; None when there are too many rows after all."""
-    change = changes_between(tables, old, new, names)
-    return planner.empty(planner.seq([])) if change is None else held.hold(planner, change, _MOST_ROWS)
-
-
-def _shared_names(tables: DeltaTables, old: Snapshot, new: Snapshot) -> list[str]:
-    """The source's columns, if its change is small and all of it can be kept."""
+def small_change(tables: DeltaTables, old: Snapshot, new: Snapshot, shape: Shape, most: int) -> AtHand | None:
+    """The netted change of the columns that are used, weight last; None where it may be large, or cannot be shared."""
     rows = changed_rows(tables, old, new)
-    if rows is None or rows > _MOST_ROWS:
-        return []
-    schemas = {str(snapshot.state.metadata().schemaString()) for snapshot in (old, new)}
-    if len(schemas) > 1:
-        return []
-    fields = StructType.fromJson(json.loads(schemas.pop())).fields
-    return [] if any(needs_encoding(f.dataType) for f in fields) else [f.name for f in fields]
+    if rows is None or rows > most or old.schema != new.schema:
+        return None
+    kinds = {f.name: f.dataType.simpleString() for f in new.schema.fields}
+    if any(kinds.get(name) != kind for name, kind in shape.used.items()):
+        return None
+    change = tables.remember_change(old, new, lambda: _read(tables, old, new, most))
+    if change is None:
+        return None
+    return as_leaf(tables, new, netted(change, [c for c in shape.columns if c in shape.used]), shape)
+
+
+def _read(tables: DeltaTables, old: Snapshot, new: Snapshot, most: int) -> pa.Table | None:
+    """The change of all columns; None when there are too many rows after all, or types that only Spark can compare."""
+    if any(arrow_type(f.dataType) is None for f in new.schema.fields):
+        return None
+    found = read_feed(tables, old, new, most) if has_feed(old, new) else None
+    if found is not None:
+        return found
+    change = changes_between(tables, old, new, new.schema.names)
+    if change is None:
+        empty = [(f.name, arrow_type(f.dataType)) for f in new.schema.fields]
+        return pa.schema([*empty, (WEIGHT, pa.int64())]).empty_table()
+    planner = Planner(tables.spark)
+    plan = hold(planner, change, most)
+    return None if plan is None else arrow_rows(planner, plan)

@@ -24,6 +24,7 @@ from spark_trickle.errors import SourceError
 from spark_trickle.frontier import SourceVersion
 from spark_trickle.names import quote
 from spark_trickle.storage.files import DataFile, described
+from spark_trickle.storage.parquet import Positions
 
 PHYSICAL = "delta.columnMapping.physicalName"
 _WORTH_CHOOSING = 0.75
@@ -32,8 +33,6 @@ _SHARED = 2
 _KEPT_SNAPSHOTS = 64
 _KEPT_CHANGES = 16
 _KEPT_VECTORS = 4096
-Positions = np.ndarray[Any, np.dtype[np.int64]]
-"""Numbers of rows in a file."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +60,7 @@ class Snapshot:
 
     def setting(self, name: str) -> str:
         """A table property, empty when it is not set."""
-        found = self.state.metadata().configuration().get(name)
-        return str(found.get()) if found.isDefined() else ""
+        return self.configuration.get(name, "")
 
     @cached_property
     def by_content(self) -> dict[tuple[str, str], DataFile]:
@@ -80,6 +78,14 @@ class Snapshot:
     def action(self, file: DataFile) -> Any:
         """The file as Delta has it."""
         return self._listed.apply(file.number)
+
+    @cached_property
+    def configuration(self) -> dict[str, str]:
+        """All properties that are set."""
+        found: dict[str, str] = json.loads(
+            str(self.mapper.writeValueAsString(self.state.metadata().configuration()))
+        )
+        return found
 
     @cached_property
     def schema(self) -> StructType:
@@ -150,7 +156,9 @@ class DeltaTables:
         self._leaves: WeakKeyDictionary[Snapshot, Any] = WeakKeyDictionary()
         self._changes: OrderedDict[tuple[str, str, int, int], Any] = OrderedDict()
         self._whole: WeakKeyDictionary[Snapshot, dict[tuple[str, ...], Any]] = WeakKeyDictionary()
-        self._hidden: OrderedDict[tuple[str, str, str], Positions] = OrderedDict()
+        self.commits: OrderedDict[tuple[str, int], Any] = OrderedDict()
+        """What commits say, by table id and version; see `commits`."""
+        self._hidden: OrderedDict[tuple[str, str], Positions] = OrderedDict()
         self._guard = threading.Lock()
 
     def in_session(self, spark: SparkSession) -> DeltaTables:
@@ -158,6 +166,7 @@ class DeltaTables:
         other = DeltaTables(spark, self.most_scanned)
         other._kept, other._leaves, other._guard = self._kept, self._leaves, self._guard
         other._changes, other._whole, other._hidden = self._changes, self._whole, self._hidden
+        other.commits = self.commits
         return other
 
     def log(self, location: str) -> Any:
@@ -239,15 +248,18 @@ class DeltaTables:
         """The numbers of the rows that the file's deletion vector hides; None without one."""
         if not file.vector:
             return None
-        key = (snapshot.place, *file.content)
+        return self.positions(snapshot, file.vector, lambda: snapshot.action(file).deletionVector())
+
+    def positions(self, snapshot: Snapshot, vector: str, descriptor: Callable[[], Any]) -> Positions:
+        """The row numbers in a deletion vector of the table, which is never written twice."""
+        key = (snapshot.place, vector)
         with self._guard:
             if key in self._hidden:
                 self._hidden.move_to_end(key)
                 return self._hidden[key]
         store = self._delta.storage.dv.HadoopFileSystemDVStore(snapshot.log.newDeltaHadoopConf())
-        vector = snapshot.action(file).deletionVector()
-        bitmap = self._delta.deletionvectors.StoredBitmap.create(vector, snapshot.log.dataPath()).load(store)
-        numbers = json.loads(str(self.jvm.java.util.Arrays.toString(bitmap.toArray())))
+        stored = self._delta.deletionvectors.StoredBitmap.create(descriptor(), snapshot.log.dataPath())
+        numbers = json.loads(str(self.jvm.java.util.Arrays.toString(stored.load(store).toArray())))
         found: Positions = np.array(numbers, dtype=np.int64)
         with self._guard:
             self._hidden[key] = found
