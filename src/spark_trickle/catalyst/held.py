@@ -30,7 +30,7 @@ def hold(planner: Planner, frame: DataFrame, most: int = _ALL) -> Plan | None:
         return plan if count(plan) <= most else None
     if planner.is_at_hand(plan):
         planner = planner.driver
-        plan = planner.in_one_partition(plan)
+        plan = planner.in_one_partition(plan) if planner.needs_a_job(plan) else plan
     execution = planner.frame(planner.limit(most + 1, plan))._jdf.queryExecution()
     rows = execution.executedPlan().executeCollect()
     if len(rows) > most:

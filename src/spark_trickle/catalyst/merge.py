@@ -51,30 +51,32 @@ class Merger:
         yes, no = planner.literal_int(1), planner.literal_int(0)
         before = [own[i] for i in totals]
         lacking = self._lacking(before)
-        branches = [(stored, [own[i] for i in keys], before, [None] * n, yes, lacking)]
+        none = [None] * n
         added = [given[k + 2 * i] for i in range(n)]
         removed = [given[k + 2 * i + 1] for i in range(n)]
         less = [
             planner.negated(self._summand(t, r)) if t.merge is Merge.ADD else r
             for t, r in zip(self.running.totals, removed, strict=True)
         ]
-        for signed, gone in ((added, [None] * n), (less, removed)):
-            branches.append((change, given[:k], signed, gone, no, no))
-        union = planner.gathered(
-            planner.union([self._branch(number, *b) for number, b in enumerate(branches)])
-        )
-        return self._combined(union)
+        kept = self._branch(0, [own[i] for i in keys], before, none, yes, lacking)
+        of_change = [
+            self._branch(1, given[:k], added, none, no, no),
+            self._branch(2, given[:k], less, removed, no, no),
+        ]
+        named = [planner.alias(c, f"c{i}") for i, c in enumerate(kept)]
+        parts = [planner.project(named, stored), planner.expanded(of_change, change)]
+        return self._combined(planner.gathered(planner.union(parts)))
 
     def _branch(
         self,
         number: int,
-        source: Plan,
         keys: Sequence[Expression],
         values: Sequence[Expression],
         gone: Sequence[Expression | None],
         known: Expression,
         lacking: Expression,
-    ) -> Plan:
+    ) -> list[Expression]:
+        """The columns of a row to merge: stored, or of what is added, or of what is removed."""
         planner = self.planner
         columns = list(keys)
         for total, value, lost in zip(self.running.totals, values, gone, strict=True):
@@ -87,8 +89,7 @@ class Merger:
             if total.merge in {Merge.LEAST, Merge.GREATEST}:
                 columns.append(lost if lost is not None else planner.null(total.attribute.dataType()))
                 columns.append(value if number == 0 else planner.null(total.attribute.dataType()))
-        columns += [known, lacking]
-        return planner.project([planner.alias(c, f"c{i}") for i, c in enumerate(columns)], source)
+        return [*columns, known, lacking]
 
     def _summand(self, total: Total, value: Expression) -> Expression:
         """In a decimal type: integers have a negative each, and sums of sums their room."""

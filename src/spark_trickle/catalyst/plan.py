@@ -21,6 +21,7 @@ Expression = Any
 Attribute = Any
 
 _FEW = 16
+_JOBS = ("AGGREGATE", "DISTINCT_LIKE", "EXCEPT", "GENERATE", "INTERSECT", "JOIN", "SORT", "UNION", "WINDOW")
 _FOR_FEW_ROWS = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.adaptive.enabled": "false",
@@ -188,6 +189,11 @@ class Planner:
         unit = self.alias(weight, WEIGHT).toAttribute()
         return self.logical.Generate(copies, self._empty, False, self.none, self.seq([unit]), change)
 
+    def expanded(self, lists: Sequence[Sequence[Expression]], child: Plan) -> Plan:
+        """Several rows for each, one a list of expressions; the lists have the same types."""
+        columns = [self.alias(e, f"c{i}").toAttribute().withNullability(True) for i, e in enumerate(lists[0])]
+        return self.logical.Expand(self.seq([self.seq(one) for one in lists]), self.seq(columns), child)
+
     def gathered(self, plan: Plan) -> Plan:
         """Rows at hand in one partition, so that they are grouped without an exchange; other plans as they are."""
         return self.logical.Repartition(1, False, plan) if self.is_at_hand(plan) else plan
@@ -199,6 +205,13 @@ class Planner:
         for name, value in _FOR_FEW_ROWS.items():
             other.spark.conf.set(name, value)
         return other
+
+    def needs_a_job(self, plan: Plan) -> bool:
+        """More is done with rows at hand than to project, to filter and to limit them."""
+        if "patterns" not in self._constants:
+            patterns = self.jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+            self._constants["patterns"] = self.seq([getattr(patterns, name)() for name in _JOBS])
+        return bool(plan.containsAnyPattern(self._constants["patterns"]))
 
     def in_one_partition(self, plan: Plan) -> Plan:
         """A plan over rows at hand with each of its relations in one partition: it is one job of one task."""

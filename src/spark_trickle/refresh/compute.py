@@ -53,6 +53,7 @@ def _size(moment: Moment, source: str) -> int:
     return moment.snapshots[source].size_in_bytes if source in moment.snapshots else 0
 
 
+_FEW_GROUPS = 1000
 Change = Difference | Few
 """What is to change in a table, with Spark or in the memory of the driver."""
 
@@ -216,13 +217,20 @@ class Computation:
         if change is None:
             return None
         planner, merger = self._planner, Merger(self._planner, running)
-        delta = self._holder.hold(planner.frame(merger.of_change(change)))
-        if delta is None:
-            return None
+        delta = merger.of_change(change)
         places = {c.id: i for i, c in enumerate(self._definition.relation.columns)}
         keys, totals = ([places[c] for c in cs] for cs in (maintenance.columns, maintenance.places))
-        touched = self._touched(stored, keys, delta)
-        kept = self._holder.hold(planner.frame(touched.plan)) or planner.empty(touched.plan.output())
+        if stored.row_count <= _FEW_GROUPS:
+            # All groups are merged: that is less work than to find out first which of them are touched.
+            touched = self._located(stored)
+        else:
+            delta = self._holder.hold(planner.frame(delta))
+            if delta is None:
+                return None
+            touched = self._touched(stored, keys, delta)
+        kept = touched.plan
+        if touched.rows is None:
+            kept = self._holder.hold(planner.frame(kept)) or planner.empty(kept.output())
         merged = self._holder.hold(planner.frame(merger.merged(kept, keys, totals, delta)))
         if merged is None:
             return None
