@@ -27,7 +27,7 @@ class Settings:
     """What a new stream table gets: none, or atomic (a failure takes the other members of its diamond back)."""
 
     driver_scan_rows: int = 100_000_000
-    """The driver itself looks for keys in files of up to so many rows, if they are local; 0 leaves it to Spark."""
+    """Few rows are read and written by the driver itself if they are among no more than so many; 0 leaves it to Spark."""
 
     full_refresh_threshold: float = 0.5
     """AUTO recomputes when more than this share of the sources' bytes was added or removed."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, cast
 
 from sqlalchemy import ColumnElement, Connection, insert, select, update
 
 from spark_trickle.catalog.failures import dropped
-from spark_trickle.catalog.rows import Refresh, values
+from spark_trickle.catalog.rows import Refresh, StreamTable, values
 from spark_trickle.catalog.schema import REFRESHES
 from spark_trickle.catalog.stream_tables import keep_stream_table
 from spark_trickle.clock import Clock
@@ -34,6 +35,32 @@ class Refreshes:
         del fields["id"]  # the database numbers it
         key = self._connection.execute(insert(REFRESHES).values(fields)).inserted_primary_key
         return replace(row, id=cast("tuple[int]", key)[0])
+
+    def add_idle(self, tables: Iterable[StreamTable], owner: str, reason: str) -> None:
+        """Refreshes that found nothing to do, over as soon as they began."""
+        now = self._clock()
+        rows = [
+            values(
+                Refresh(
+                    id=0,
+                    stream_table_id=table.id,
+                    sequence=table.sequence + 1,
+                    status="COMPLETED",
+                    action="NO_DATA",
+                    reason=reason,
+                    version=table.table_version,
+                    frontier=table.frontier,
+                    started_at=now,
+                    finished_at=now,
+                    owner=owner,
+                )
+            )
+            for table in tables
+        ]
+        for row in rows:
+            del row["id"]  # the database numbers it
+        if rows:
+            self._connection.execute(insert(REFRESHES), rows)
 
     def finish(self, refresh_id: int, **fields: Any) -> Refresh:
         """Needs a `status` other than RUNNING; sets `finished_at`."""

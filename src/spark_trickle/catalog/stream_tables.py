@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from spark_trickle.catalog.failures import dropped
@@ -61,6 +62,21 @@ class StreamTables:
                 update(STREAM_TABLES).where(STREAM_TABLES.c.id == stream_table_id).values(fields)
             )
         return changed
+
+    def reach(self, stream_table_id: str, sequence: int, at: datetime) -> bool:
+        """Move its data timestamp on; False if somebody has refreshed, altered or dropped it meanwhile."""
+        moved = (
+            update(STREAM_TABLES)
+            .where(
+                STREAM_TABLES.c.id == stream_table_id,
+                STREAM_TABLES.c.sequence == sequence,
+                STREAM_TABLES.c.status == "ACTIVE",
+                STREAM_TABLES.c.needs_reinit.is_(False),
+                or_(STREAM_TABLES.c.data_timestamp.is_(None), STREAM_TABLES.c.data_timestamp < at),
+            )
+            .values(data_timestamp=at, updated_at=self._clock())
+        )
+        return self._connection.execute(moved).rowcount == 1
 
     def remove(self, stream_table_id: str) -> None:
         """Its dependencies and history go with it. Removing what is not there is no error."""

@@ -231,9 +231,12 @@ class Computation:
         kept = touched.plan
         if touched.rows is None:
             kept = self._holder.hold(planner.frame(kept)) or planner.empty(kept.output())
-        merged = self._holder.hold(planner.frame(merger.merged(kept, keys, totals, delta)))
-        if merged is None:
+        plan = merger.merged(kept, keys, totals, delta)
+        found = self._holder.hold(planner.frame(plan))
+        if found is None:
             return None
+        # Spark renews the ids of relations that occur twice.
+        merged = planner.under_ids(found, plan.output()) or found
         groups = Groups(planner, running, merged, hides=maintenance.hides or not keys)
         return self._compared(self._rows_of(maintenance, groups), replace(touched, plan=kept))
 

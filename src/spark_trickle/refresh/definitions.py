@@ -112,6 +112,21 @@ class Definitions:
         kept = self._kept[table.id] = self._understand(wording)
         return kept.prepared
 
+    def is_steady(self, table: StreamTable, location_of: Callable[[Planner, str], str]) -> bool:
+        """This process has understood it, and it means the same as long as its sources stay the same versions.
+
+        `location_of` tells where a named table lies now.
+        """
+        kept = self._kept.get(table.id)
+        if kept is None or kept.views or kept.prepared.definition.uses_time:
+            return False
+        namespace = table.catalog_name, table.database_name
+        wording = _Wording.of(table.definition_kind, table.query, table.session_settings, *namespace)
+        planner = kept.prepared.planner
+        return kept.wording == wording and all(
+            location_of(planner, name) == place for name, place, *_ in kept.sources
+        )
+
     def _understand(self, wording: _Wording) -> _Kept:
         planner, plan = self._analyzed(wording)
         if CIRCULAR in dict(wording.settings):

@@ -12,6 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime, timedelta
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
 from spark_trickle.catalog import StreamTable
 from spark_trickle.catalyst.spark_errors import refresh_error, sentence_of
 from spark_trickle.errors import TrickleError
@@ -20,6 +23,7 @@ from spark_trickle.graph.units import Unit
 from spark_trickle.names import shown
 from spark_trickle.refresh.choose import Action
 from spark_trickle.refresh.graph import read_graph
+from spark_trickle.refresh.idle import Idle, Look, record_idle
 from spark_trickle.refresh.pins import Pins, is_suspended
 from spark_trickle.refresh.remember import record_failure
 from spark_trickle.refresh.retention import Risk, risks
@@ -102,7 +106,7 @@ class Daemon:
         world = look_around(self._runtime, busy)
         crowded = self._crowd.look(waiting, running, self._most, world.now)
         jobs = due(world.states, world.now, self._retry, list(world.units), crowded=crowded)
-        ready = self._with_pins(jobs, world)
+        ready = self._without_idle(self._with_pins(jobs, world), world)
         with self._guard:
             self.waiting.update((job.name, job) for job in ready)
         self._start_ready()
@@ -189,6 +193,28 @@ class Daemon:
             catalog.epochs.forget_before(world.now - _EPOCHS_KEPT)
         for at in [at for at in self._pins if at < world.now - _EPOCHS_KEPT]:
             del self._pins[at]
+
+    def _without_idle(self, jobs: list[Job], world: World) -> list[Job]:
+        """The jobs that have something to do; the others are done at once, those that are read first."""
+        look, place = Look(world.tables, self._runtime), {s.name: i for i, s in enumerate(world.states)}
+        idle: dict[str, Idle] = {}
+        for job in sorted(jobs, key=lambda job: place[job.name]):
+            still = not job.together and job.after <= idle.keys()
+            above = [world.tables[source] for source in world.states[place[job.name]].reads]
+            if still and not any(map(_stays, above)) and self._is_idle(look, world.tables[job.name], job):
+                idle[job.name] = Idle(world.tables[job.name], job.at)
+        if not idle:
+            return jobs
+        done = {one.table.name: one for one in record_idle(idle.values(), self._runtime)}
+        for one in done.values():
+            self._tell(Event("refreshed", one.table.name, one.at, one.result))
+        return [job for job in jobs if job.name not in done]
+
+    def _is_idle(self, look: Look, table: StreamTable, job: Job) -> bool:
+        try:
+            return look.is_idle(table, self._pins[job.at])
+        except (TrickleError, PySparkException, Py4JError):
+            return False  # its own refresh tells what is wrong
 
     def _version_at(self, base: str, at: datetime, world: World) -> SourceVersion:
         return version_at(self._runtime.tables, world.locations[base], world.newest[base], at)

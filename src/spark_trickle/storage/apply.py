@@ -101,7 +101,7 @@ def add_change(
     `snapshot` is the version the change was computed against; a commit since then is a conflict.
     """
     if isinstance(difference, Few):
-        if can_write(snapshot, layout):
+        if tables.most_scanned and can_write(snapshot, layout):
             return _add_few(tables, snapshot, layout, difference, stamp)
         difference = handed_over(tables, layout, difference)
     change = difference.rows

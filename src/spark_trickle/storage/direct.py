@@ -113,7 +113,7 @@ def _read(
     counts = [file.written_rows for file in chosen]
     if None in counts or sum(count or 0 for count in counts) > terms.most_scanned:
         return None
-    if local_folder(snapshot.place) is None:
+    if local_folder(snapshot.place) is None or not tables.most_scanned:
         return None
     reading = Reading(fields, terms.keys, terms.most, terms.places)
     try:

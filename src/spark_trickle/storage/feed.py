@@ -30,7 +30,7 @@ def read_feed(tables: DeltaTables, old: Snapshot, new: Snapshot, most: int) -> p
 
     The feed must be on at both versions, and their schemas must be the same.
     """
-    if local_folder(new.place) is None or old.version > new.version:
+    if local_folder(new.place) is None or not tables.most_scanned or old.version > new.version:
         return None
     commits = list(commits_after(tables, new.place, old.version, new.version, new.table_id))
     fields = described_columns(new, {name: (name,) for name in new.schema.names})

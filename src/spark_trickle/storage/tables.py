@@ -24,6 +24,7 @@ from spark_trickle.errors import SourceError
 from spark_trickle.frontier import SourceVersion
 from spark_trickle.names import quote
 from spark_trickle.storage.files import DataFile, described
+from spark_trickle.storage.marks import Mark, newest_mark
 from spark_trickle.storage.parquet import Positions
 
 PHYSICAL = "delta.columnMapping.physicalName"
@@ -136,6 +137,15 @@ class Snapshot:
         return sum(file.rows or 0 for file in self.by_content.values())
 
 
+@dataclass(frozen=True)
+class _Newest:
+    """The newest version of a table, for as long as its mark says so."""
+
+    mark: Mark
+    log: Any
+    state: Any
+
+
 class VersionUnavailable(Exception):  # noqa: N818 - a fact to act on, translated where it matters
     """A version that the log or the files can no longer give."""
 
@@ -156,6 +166,7 @@ class DeltaTables:
         self._leaves: WeakKeyDictionary[Snapshot, Any] = WeakKeyDictionary()
         self._changes: OrderedDict[tuple[str, str, int, int], Any] = OrderedDict()
         self._whole: WeakKeyDictionary[Snapshot, dict[tuple[str, ...], Any]] = WeakKeyDictionary()
+        self._newest: dict[str, _Newest] = {}
         self.commits: OrderedDict[tuple[str, int], Any] = OrderedDict()
         """What commits say, by table id and version; see `commits`."""
         self._hidden: OrderedDict[tuple[str, str], Positions] = OrderedDict()
@@ -166,13 +177,16 @@ class DeltaTables:
         other = DeltaTables(spark, self.most_scanned)
         other._kept, other._leaves, other._guard = self._kept, self._leaves, self._guard
         other._changes, other._whole, other._hidden = self._changes, self._whole, self._hidden
-        other.commits = self.commits
+        other.commits, other._newest = self.commits, self._newest
         return other
 
     def log(self, location: str) -> Any:
         return self._delta.DeltaLog.forTable(self.spark._jsparkSession, location)
 
     def exists(self, location: str) -> bool:
+        known = self._newest.get(location)
+        if known is not None and known.mark.still_newest():
+            return True
         path = self.jvm.org.apache.hadoop.fs.Path(location, "_delta_log")
         conf = self.spark._jsparkSession.sessionState().newHadoopConf()
         return bool(path.getFileSystem(conf).exists(path)) and self.latest_state(location)[1].version() >= 0
@@ -311,8 +325,16 @@ class DeltaTables:
 
     def latest_state(self, location: str) -> tuple[Any, Any]:
         """The log and its newest snapshot, as Delta has them."""
+        known = self._newest.get(location)
+        if known is not None and known.mark.still_newest():
+            return known.log, known.state
         log = self.log(location)
         state = log.update(False, self.none, self.none)
+        mark = newest_mark(location, int(state.version()))
+        if mark is None:
+            self._newest.pop(location, None)
+        else:
+            self._newest[location] = _Newest(mark, log, state)
         return log, state
 
     def _state_at(self, log: Any, version: int) -> Any:
