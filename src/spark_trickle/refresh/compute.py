@@ -66,6 +66,25 @@ class Located:
     rows: pa.Table | None = None
 
 
+@dataclass(frozen=True)
+class _Moves:
+    """Competing rows that come and that go; of those that go, with a weight column if none come separately."""
+
+    come: DataFrame | None
+    gone: DataFrame | None = None
+
+    @property
+    def change(self) -> DataFrame:
+        """As one change, weight last."""
+        assert self.gone is not None  # noqa: S101 - asked only where rows go
+        if WEIGHT in self.gone.columns:
+            return self.gone
+        removed = self.gone.selectExpr("*", f"-1L AS {WEIGHT}")
+        return (
+            removed if self.come is None else self.come.selectExpr("*", f"1L AS {WEIGHT}").unionAll(removed)
+        )
+
+
 class VersionReader:
     """Reads sources at the two ends of an interval, in the session of the definition."""
 
@@ -253,22 +272,28 @@ class Computation:
 
     def _top_rows(self, maintenance: TopRows, stored: Snapshot) -> Change | None:
         """The competing rows at hand, as few as decide; then the query's own LIMIT over them, against the table."""
-        change = self._competing(maintenance, stored)
-        if change is None:
+        moves = self._competing(maintenance, stored)
+        if moves is None:
             return None
-        kept = self._carried(self._stored(stored), maintenance.places)
+        table = self._located(stored)
+        kept = self._carried(self._planner.frame(table.plan), maintenance.places)
         child = maintenance.top.child
-        race = Race(self._planner, maintenance.top, lambda: self._at_new(child), self._holder.hold)
-        rows = race.contenders(kept, net(change))
+        if moves.gone is None:
+            # All that was before the last stored row still is, so what is not stored cannot come before it.
+            rows: DataFrame | None = kept if moves.come is None else kept.unionAll(moves.come)
+        else:
+            race = Race(self._planner, maintenance.top, lambda: self._at_new(child), self._holder.hold)
+            rows = race.contenders(kept, net(moves.change))
         if rows is None:
             return None
-        return self._compared(self._exact(self._over(child, rows)), self._located(stored))
+        return self._compared(self._exact(self._over(child, rows)), table)
 
-    def _competing(self, maintenance: TopRows, stored: Snapshot) -> DataFrame | None:
-        """The change of the rows that compete, weight last, as far as they are stored or can get there."""
+    def _competing(self, maintenance: TopRows, stored: Snapshot) -> _Moves | None:
+        """What changes among the rows that compete, as far as they are stored or can get there."""
         competing = maintenance.competing
         if isinstance(competing, ByWeight):
-            return self._change_of(competing)
+            change = self._change_of(competing)
+            return None if change is None else _Moves(None, change)
         carried = dict(zip((c.id for c in maintenance.top.columns), maintenance.places, strict=True))
         index = {c.id: i for i, c in enumerate(self._definition.relation.columns)}
         places = {column: index[shown] for column, shown in carried.items()}
@@ -278,9 +303,9 @@ class Computation:
             return None
         key_set, rows = found
         touched = self._touched(stored, [places[c] for c in competing.columns], key_set)
-        removed = self._carried(self._planner.frame(touched.plan), maintenance.places)
-        change = removed.selectExpr("*", f"-1L AS {WEIGHT}")
-        return change if rows is None else rows.selectExpr("*", f"1L AS {WEIGHT}").unionAll(change)
+        if touched.rows is not None and not touched.rows.num_rows:
+            return _Moves(rows)
+        return _Moves(rows, self._carried(self._planner.frame(touched.plan), maintenance.places))
 
     def _iterate(self, maintenance: Iterate, stored: Snapshot) -> Change | None:
         kept = self._carried(self._stored(stored), maintenance.places)

@@ -42,6 +42,8 @@ def start_session(home: Path) -> SparkSession:
         "spark.sql.shuffle.partitions": cores,
         # Every refresh runs the same generated code again, if it was not thrown away in the meantime.
         "spark.sql.codegen.cache.maxEntries": "2000",
+        # Every sort and every hash table begins with a page; the default of up to 64 MB is cleared for each of them.
+        "spark.buffer.pageSize": "2m",
         "spark.driver.memory": os.environ.get("TRICKLE_DRIVER_MEMORY", "2g"),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
