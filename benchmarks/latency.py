@@ -4,7 +4,8 @@ python -m benchmarks.latency [--size 1000000] [--rounds 5] [--tables 200] [--jso
 
 Changes of one row and of a hundred go into a stream table with `--size` rows, over a join with a filter and over an
 aggregate. Beside each there is a table that is kept up to date as one would by hand, with Delta's MERGE: the change
-feed since the last version, the query over its rows, MERGE by key. NO_DATA is timed over `--tables` stream tables.
+feed since the last version, the query over its rows, MERGE by key. NO_DATA is timed over `--tables` stream tables,
+one by one and by one look of the daemon.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 from benchmarks.common import FEED, jobs_so_far, place, refreshed, report
 
 from spark_trickle import Trickle
+from spark_trickle.scheduler.daemon import Daemon
 
 QUERIES = {
     "joined": "SELECT f.id, f.amount, i.name FROM fact f JOIN item i ON f.item = i.id WHERE f.amount >= 0",
@@ -113,6 +115,32 @@ def nothing(trickle: Trickle, tables: int) -> dict[str, Any]:
     }
 
 
+def looked_at(trickle: Trickle, tables: int) -> dict[str, Any]:
+    """The daemon's look at the same tables, none of which has anything to do."""
+    for number in range(tables):
+        trickle.alter_stream_table(f"idle_{number}", schedule="6s")
+    done: list[str] = []
+    daemon = Daemon(
+        trickle._runtime, lambda event: done.append(event.name) if event.kind == "refreshed" else None
+    )
+    daemon.tick()
+    while daemon.waiting or daemon.running:
+        time.sleep(0.01)
+    done.clear()
+    time.sleep(3.1)  # the next data timestamp
+    jobs, started = jobs_so_far(trickle), time.monotonic()
+    daemon.tick()
+    seconds = time.monotonic() - started
+    found = {
+        "tables of the daemon": len(done),
+        "seconds": round(seconds, 3),
+        "a second": round(len(done) / seconds),
+        "jobs": jobs_so_far(trickle) - jobs,
+    }
+    daemon.finish()
+    return found
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--size", type=int, default=1_000_000)
@@ -128,10 +156,13 @@ def main() -> int:
             for row in small_changes(trickle, options.size, changed, options.rounds)
         ]
         idle = nothing(trickle, options.tables)
+        looked = looked_at(trickle, options.tables)
     report(rows, None)
     report([idle], None)
+    report([looked], None)
     if options.json:
-        options.json.write_text(json.dumps({"changes": rows, "nothing": idle}, indent=1))
+        found = {"changes": rows, "nothing": idle, "by the daemon": looked}
+        options.json.write_text(json.dumps(found, indent=1))
     return 0 if all(row["right"] for row in rows) else 1
 
 

@@ -1,7 +1,7 @@
 """TPC-H: every query as a stream table, kept up to date after a small change, against recomputing it.
 
 python -m benchmarks.tpch [--scale 1] [--change 0.001] [--streams recent,uniform] [--queries 1,3,5] [--rounds 1]
-                          [--json FILE]
+                          [--warm-up 3] [--json FILE]
 
 For each query there are two stream tables over the same sources, one in mode AUTO and one in mode FULL; after
 every change both are refreshed, one after the other, and the first is compared with its query. The sources
@@ -157,6 +157,19 @@ def report(found: Sequence[Measured], stream: str) -> None:
     )
 
 
+def report_steps(found: Sequence[Measured]) -> None:
+    """Where the time of the differential refreshes went, by query and step, in seconds."""
+    own = [m for m in found if m.action == Action.DIFFERENTIAL]
+    names = sorted({step for m in own for step in m.steps})
+    if not own:
+        return
+    print(f"{'stream':<8} {'query':<5} " + " ".join(f"{name:>9}" for name in [*names, "rest", "jobs"]))
+    for m in own:
+        rest = m.auto - sum(m.steps.values())
+        cells = [*(m.steps.get(name, 0.0) for name in names), rest]
+        print(f"{m.stream:<8} q{m.query:<4} " + " ".join(f"{c:9.3f}" for c in cells) + f" {m.jobs:>9}")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--scale", type=float, default=1)
@@ -164,6 +177,7 @@ def main() -> int:
     parser.add_argument("--streams", type=lambda text: text.split(","), default=["recent", "uniform"])
     parser.add_argument("--queries", type=lambda text: [int(n) for n in text.split(",")])
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--warm-up", type=int, default=WARM_UP)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
@@ -177,14 +191,15 @@ def main() -> int:
             print(f"q{number} created", flush=True)
         orders = Orders(options.scale, options.seed)
         cycle = 0
-        for _ in range(options.rounds + WARM_UP):
+        for _ in range(options.rounds + options.warm_up):
             for stream in options.streams:
                 cycle += 1
                 change(trickle, orders, stream, options.change, options.scale, cycle)
                 print(f"change {cycle}: {stream}", flush=True)
                 measurements = [measure(trickle, number, stream) for number in chosen]
-                if cycle > WARM_UP * len(options.streams):
+                if cycle > options.warm_up * len(options.streams):
                     found += measurements
+    report_steps(found)
     for stream in options.streams:
         report(found, stream)
     if options.json:

@@ -27,6 +27,7 @@ from spark_trickle.incremental.rules import (
     concat,
     inner_join,
     lookup_join,
+    met_groups,
     per_key,
     real_pairs,
     row_wise,
@@ -47,6 +48,7 @@ class Mutation:
 MUTATIONS: list[Mutation] = []
 
 right_change = lookup_join.change
+right_partners = met_groups._met
 right_from_stored = maintain._from_stored
 right_matching = restriction.matching
 right_restrict = restriction.restrict
@@ -99,6 +101,17 @@ def inner_join_reads_the_right_side_old(join, change_of):
 @breaks(inner_join, "change")
 def inner_join_forgets_changes_on_the_right(join, change_of):
     return replace(join, left=change_of(join.left), right=At(join.right, NEW))
+
+
+@breaks(met_groups, "_met")
+def groups_are_met_at_the_other_version(side, version, columns, touched):
+    return right_partners(side, NEW if version is OLD else OLD, columns, touched)
+
+
+@breaks(met_groups, "_met")
+def groups_are_those_that_rows_of_the_other_version_meet(side, version, columns, touched):
+    _, keys = right_partners(side, NEW if version is OLD else OLD, columns, touched)
+    return right_partners(side, version, columns, touched)[0], keys
 
 
 @breaks(lookup_join, "change")

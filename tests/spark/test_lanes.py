@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from spark_trickle import Action, Trickle
 from spark_trickle.catalyst.leaves import Shape
@@ -84,6 +84,8 @@ def test_a_feed_read_by_the_driver_nets_to_what_spark_reads(
     monkeypatch.setattr(
         "spark_trickle.storage.shared_changes.read_feed", lambda *a: read.append(right(*a)) or read[-1]
     )
+    # As in sessions of definitions: with Java's old dates Spark shows another day for one between two calendars.
+    monkeypatch.setattr(trickle._runtime, "tables", trickle._runtime.tables.in_session(_modern(trickle)))
     trickle.sql(f"CREATE TABLE t ({EVERY_TYPE}) USING delta {PROPERTIES['with a feed']}")
     statements = [
         f"INSERT INTO t VALUES {', '.join(VALUES)}",
@@ -121,6 +123,12 @@ def test_a_feed_read_by_the_driver_nets_to_what_spark_reads(
     assert len(read) == len(intervals)
 
 
+def _modern(trickle: Trickle) -> SparkSession:
+    session = trickle.spark.newSession()
+    session.conf.set("spark.sql.datetime.java8API.enabled", "true")
+    return session
+
+
 @contextmanager
 def _left_to_spark(trickle: Trickle) -> Iterator[None]:
     tables = trickle._runtime.tables
@@ -142,20 +150,17 @@ def test_both_ways_lead_to_the_same_tables_and_the_same_change_feeds(trickle: Tr
     for name, query in SHAPES.items():
         for kind in ("quick", "slow"):
             trickle.create_stream_table(f"{kind}_{name}", query, "manual", "DIFFERENTIAL")
-    for _ in range(2):
-        for _ in range(2):
-            for statement in edits.batch():
-                trickle.sql(statement)
-        for name in SHAPES:
-            quick = trickle.refresh_stream_table(f"quick_{name}")
-            with _left_to_spark(trickle):
-                slow = trickle.refresh_stream_table(f"slow_{name}")
-            assert quick.action is slow.action
-            assert _bag(trickle.spark.table(f"quick_{name}")) == _bag(trickle.spark.table(f"slow_{name}")), (
-                name
-            )
-            if quick.action is Action.DIFFERENTIAL:
-                assert _netted(trickle, f"quick_{name}") == _netted(trickle, f"slow_{name}"), name
+    for _ in range(4):
+        for statement in edits.batch():
+            trickle.sql(statement)
+    for name in SHAPES:
+        quick = trickle.refresh_stream_table(f"quick_{name}")
+        with _left_to_spark(trickle):
+            slow = trickle.refresh_stream_table(f"slow_{name}")
+        assert quick.action is slow.action
+        assert _bag(trickle.spark.table(f"quick_{name}")) == _bag(trickle.spark.table(f"slow_{name}")), name
+        if quick.action is Action.DIFFERENTIAL:
+            assert _netted(trickle, f"quick_{name}") == _netted(trickle, f"slow_{name}"), name
 
 
 def _netted(trickle: Trickle, name: str) -> dict[str, int]:

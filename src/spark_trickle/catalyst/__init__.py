@@ -25,7 +25,9 @@ definition.py the whole way
 From a relation to rows:
 build.py      relation → plan over any version, change or restriction of the inputs
 identity.py   when two rows are the same row; netting
-held.py       rows held by the driver
+held.py       rows held by the driver, in the JVM
+few.py        rows in the driver's own memory: netted, compared, found again
+leaves.py     sources as plans
 listing.py    few keys as a condition that skips files
 holder.py     what is evaluated once: on the driver, or kept by the executors
 merge.py      totals of a change merged with the stored ones

@@ -29,8 +29,8 @@ from spark_trickle.algebra.relations import (
 )
 from spark_trickle.incremental.rules import (
     concat,
-    inner_join,
     lookup_join,
+    met_groups,
     per_key,
     real_pairs,
     row_wise,
@@ -63,7 +63,7 @@ def differentiate(relation: Relation, only_real_pairs: bool = False) -> Node:
             case LookupJoin() if only_real_pairs and real_pairs.can_tell(node):
                 return real_pairs.of_lookup_join(node, change_of)
             case InnerJoin():
-                return inner_join.change(node, change_of)
+                return met_groups.change(node, change_of)
             case LookupJoin():
                 return lookup_join.change(node, change_of)
             case PerKey():

@@ -12,7 +12,8 @@ described.py    the definition, told by the table itself
 recover.py      what a killed process left behind
 doctor.py       what is wrong, and a catalog rebuilt from the tables
 retention.py    versions of sources that are needed and may soon be gone
-skip.py         refreshes that have nothing to do
+skip.py         refreshes that somebody else does or has done
+idle.py         stream tables with nothing to do, many at a time
 run.py          one refresh, start to end
 attempt.py      one refresh on its way, and the time of its steps
 write.py        carry out the decision, or the next safer one

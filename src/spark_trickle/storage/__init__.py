@@ -7,6 +7,12 @@ layout.py    the stored form of a stream table: the query's columns and, if need
 apply.py     a change → one commit
 shared_changes.py  small changes, read once for all who need them
 removals.py  rows to remove → deletion vectors
+files.py     the files of a version as the log describes them
+marks.py     whether a version of a local table is still the newest one
+parquet.py   few rows out of files, read by this process
+direct.py    the same as relations that the driver holds
+feed.py      the change feed of a few commits, read by the driver
+small_write.py  a small change written by the driver
 locks.py     one writer at a time on a local disk, across processes
 warehouse.py create, register and drop tables by name
 embedded.py  the local Spark session of a home folder

@@ -173,6 +173,8 @@ def _used(snapshot: Snapshot, shape: Shape) -> list[Field] | None:
 
 def described_columns(snapshot: Snapshot, columns: Mapping[str, Path]) -> list[tuple[Field, DataType]] | None:
     """Columns as the files have them; None where one cannot be read here."""
+    if snapshot.setting("delta.columnMapping.mode") == "id":
+        return None  # columns are told by numbers in the files, not by names
     described = [_described(snapshot, name, path) for name, path in columns.items()]
     found = [pair for pair in described if pair is not None]
     return found if len(found) == len(described) else None

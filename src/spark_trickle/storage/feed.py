@@ -106,5 +106,5 @@ def _only_in(one: Callable[[], Positions | None], other: Callable[[], Positions 
 
 
 def _descriptor(tables: DeltaTables, file: Touched) -> Any:
-    text = json.dumps({"add": {"path": "", "dataChange": True, "deletionVector": dict(file.vector)}})
+    text = json.dumps({"remove": {"path": "any", "dataChange": True, "deletionVector": dict(file.vector)}})
     return tables.jvm.org.apache.spark.sql.delta.actions.Action.fromJson(text).deletionVector()

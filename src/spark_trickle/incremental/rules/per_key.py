@@ -15,7 +15,11 @@ def change(node: PerKey, change_of: Callable[[Node], Node]) -> Node:
 
     Outside S inputs, hence outputs, are equal. The same S restricts every input at both versions.
     """
-    touched = exactly(node, change_of)
+    return change_within(node, exactly(node, change_of))
+
+
+def change_within(node: PerKey, touched: Touched) -> Node:
+    """Q(R_new | S) − Q(R_old | S): the change of the keys in S, whatever they are."""
     added = Signed(restricted(node, NEW, touched), +1)
     removed = Signed(restricted(node, OLD, touched), -1)
     return Sum((added, removed))
