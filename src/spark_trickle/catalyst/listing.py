@@ -35,7 +35,7 @@ _PARTS = 16
 _MOST_IN_PARTS = _PARTS * 256
 """A part must not be longer than what Spark hands over in full (`inFilterThreshold`, see `sessions`)."""
 _WHOLE = frozenset({"IntegerType", "LongType", "DateType"})
-_COUNTED = _WHOLE | {"ByteType", "ShortType"}
+_COUNTED = frozenset({"ByteType", "ShortType", "IntegerType", "LongType"})
 _LISTED = frozenset(
     {"ByteType", "ShortType", "IntegerType", "LongType", "DateType", "TimestampType", "TimestampNTZType"}
     | {"BooleanType", "DecimalType"}
