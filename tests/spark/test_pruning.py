@@ -70,6 +70,8 @@ def test_files_that_no_key_reaches_are_left_out(
         return found
 
     monkeypatch.setattr(Snapshot, "files_within", watched)
+    if key_type == "DATE":  # tables as small as these are read whole by the driver, unless it looks keys up
+        monkeypatch.setattr(trickle._runtime.tables, "most_scanned", 0)
     fill(trickle, key_type)
     checks = []
     for name in names:
