@@ -213,8 +213,6 @@ def path_of(snapshot: Snapshot, path: str) -> str:
 def _keys(values: Values) -> Keys | None:
     if values.type == "string":
         return Keys(pa.array(values.known, pa.string()), values.with_null)
-    if values.type == "date":
-        return Keys(pa.array(values.known, pa.int32()).cast(pa.date32()), values.with_null)
     kind = _WHOLE.get(values.type)
     return None if kind is None else Keys(pa.array(values.known, kind), values.with_null)
 
@@ -223,6 +221,5 @@ def values_in(data_type: str, column: pa.ChunkedArray) -> Values | None:
     """The values of a column, to look for rows that have them; None for a type by which nothing is looked for."""
     if data_type not in _WHOLE and data_type != "string":
         return None
-    numbers = column.cast(pa.int32()) if data_type == "date" else column
-    known = {value for value in numbers.to_pylist() if value is not None}
+    known = {value for value in column.to_pylist() if value is not None}
     return Values(data_type, sorted(known), bool(column.null_count))
