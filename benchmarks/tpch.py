@@ -20,9 +20,14 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from decimal import Decimal
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from benchmarks.common import FEED, Pair, create_pair, measured, place
+from benchmarks.writer import Writer
 from tests.spark.tpch_queries import TABLES, queries
 
 from spark_trickle import Action, Trickle
@@ -90,38 +95,36 @@ def load(trickle: Trickle, folder: Path, scale: float) -> None:
         rows.write.format("delta").mode("append").saveAsTable(table)
 
 
-def change(trickle: Trickle, orders: Orders, stream: str, fraction: float, scale: float, cycle: int) -> None:
+def change(writer: Writer, orders: Orders, stream: str, fraction: float, scale: float, cycle: int) -> None:
     """A third of the changed orders is new, with lines; a third deleted, with lines; of a third the lines change."""
     number = max(3, int(1_500_000 * scale * fraction))
     copied, dropped, updated = (orders.some(number // 3, stream) for _ in range(3))
     shift = 6_000_000 * max(1, int(scale)) * cycle + 1
-    sql = trickle.sql
-    _keys(trickle, "copied", copied)
-    _keys(trickle, "dropped", dropped)
-    _keys(trickle, "updated", updated)
-    sql(
-        f"INSERT INTO orders SELECT o_orderkey + {shift}, o_custkey, o_orderstatus, o_totalprice, o_orderdate, "
-        "o_orderpriority, o_clerk, o_shippriority, o_comment FROM orders JOIN copied ON o_orderkey = key"
-    )
-    columns = [c.split()[0] for c in TABLES["lineitem"].split(", ")]
-    rest = ", ".join(columns[1:])
-    sql(
-        f"INSERT INTO lineitem SELECT l_orderkey + {shift}, {rest} FROM lineitem JOIN copied ON l_orderkey = key"
-    )
     for table, key in (("orders", "o_orderkey"), ("lineitem", "l_orderkey")):
-        sql(f"MERGE INTO {table} USING dropped ON {key} = key WHEN MATCHED THEN DELETE")
-    sql(
-        "MERGE INTO lineitem USING updated ON l_orderkey = key WHEN MATCHED THEN UPDATE SET "
-        "l_quantity = l_quantity + 1, l_extendedprice = l_extendedprice * 1.01, l_discount = 0.05"
-    )
-    sql(
-        f"UPDATE customer SET c_acctbal = c_acctbal + 1 WHERE c_custkey % {int(1 / fraction)} = "
-        f"{cycle % int(1 / fraction)}"
-    )
+        rows = writer.rows(table, key, copied)
+        writer.commit(table, added=_with(rows, key, pc.add(rows.column(key), shift)))
+        writer.commit(table, removed=writer.rows(table, key, dropped))
+    lines = writer.rows("lineitem", "l_orderkey", updated)
+    dearer = _with(lines, "l_quantity", _times(pc.add(lines.column("l_quantity"), Decimal(1)), Decimal(1)))
+    dearer = _with(dearer, "l_extendedprice", _times(lines.column("l_extendedprice"), Decimal("1.01")))
+    dearer = _with(dearer, "l_discount", _times(lines.column("l_discount"), Decimal(0), Decimal("0.05")))
+    writer.commit("lineitem", removed=lines, added=dearer)
+    every = int(1 / fraction)
+    some = range(cycle % every, int(150_000 * scale) + 1, every)
+    customers = writer.rows("customer", "c_custkey", some)
+    richer = pc.add(customers.column("c_acctbal"), Decimal(1))
+    writer.commit("customer", removed=customers, added=_with(customers, "c_acctbal", _times(richer, Decimal(1))))
 
 
-def _keys(trickle: Trickle, name: str, keys: Sequence[int]) -> None:
-    trickle.spark.createDataFrame([(k,) for k in keys], "key BIGINT").createOrReplaceTempView(name)
+def _with(rows: pa.Table, name: str, values: pa.ChunkedArray) -> pa.Table:
+    """Another value in one column, in the type that the column has."""
+    place = rows.column_names.index(name)
+    return rows.set_column(place, name, values.cast(rows.schema.field(name).type))
+
+
+def _times(values: pa.ChunkedArray, factor: Decimal, plus: Decimal = Decimal(0)) -> pa.ChunkedArray:
+    """Money, to the cent."""
+    return pc.round(pc.add(pc.multiply(values, factor), plus), ndigits=2)
 
 
 def measure(trickle: Trickle, number: int, stream: str) -> Measured:
@@ -189,12 +192,12 @@ def main() -> int:
         for number in chosen:
             create_pair(trickle, f"q{number}", every[number])
             print(f"q{number} created", flush=True)
-        orders = Orders(options.scale, options.seed)
+        orders, writer = Orders(options.scale, options.seed), Writer(trickle)
         cycle = 0
         for _ in range(options.rounds + options.warm_up):
             for stream in options.streams:
                 cycle += 1
-                change(trickle, orders, stream, options.change, options.scale, cycle)
+                change(writer, orders, stream, options.change, options.scale, cycle)
                 print(f"change {cycle}: {stream}", flush=True)
                 measurements = [measure(trickle, number, stream) for number in chosen]
                 if cycle > options.warm_up * len(options.streams):

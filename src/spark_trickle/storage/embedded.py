@@ -36,7 +36,10 @@ def start_session(home: Path) -> SparkSession:
         "spark.jars.packages": DELTA_PACKAGE,
         "spark.sql.warehouse.dir": str((home / "warehouse").resolve()),
         # Both, or every Delta commit verifies the whole file list again.
-        "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
+        # Without its native library, Hadoop starts a program to set a file's mode or to follow a link.
+        "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -Djdk.lang.Process.launchMechanism=VFORK",
+        # The log without sidecars of checksums: half as many such programs, and no sidecar of another writer's commit.
+        "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
         "spark.sql.session.timeZone": "UTC",
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.sql.shuffle.partitions": cores,
