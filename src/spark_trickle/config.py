@@ -26,6 +26,9 @@ class Settings:
     diamond_consistency: str = "none"
     """What a new stream table gets: none, or atomic (a failure takes the other members of its diamond back)."""
 
+    driver_cache_bytes: int = 1024**3
+    """So much of what the driver has read of the sources' files is kept in memory for the next refresh; 0 for nothing."""
+
     driver_scan_rows: int = 100_000_000
     """Few rows are read and written by the driver itself if they are among no more than so many; 0 leaves it to Spark."""
 
@@ -80,6 +83,7 @@ class Settings:
 
 
 _LEAST = {
+    "driver_cache_bytes": 0,
     "driver_scan_rows": 0,
     "full_refresh_min_bytes": 0,
     "lease_seconds": 1,

@@ -43,12 +43,12 @@ def test_rows_are_found_by_their_keys_with_their_places(tmp_path: Path) -> None:
 
 
 def test_hidden_rows_are_not_read(tmp_path: Path) -> None:
-    source = Source(_numbers(tmp_path), "", {}, lambda: np.array([1, 6]))
+    source = Source(_numbers(tmp_path), "", {}, np.array([1, 6]))
     assert _found(source, [2]) == [(2, "d", "", 3)]
 
 
 def test_only_some_rows_are_read(tmp_path: Path) -> None:
-    source = Source(_numbers(tmp_path), "", {}, only=lambda: np.array([0, 4]))
+    source = Source(_numbers(tmp_path), "", {}, only=np.array([0, 4]))
     rows = read_files([source], Reading([_V], {}, 100))
     assert rows.column("v").to_pylist() == ["a", "e"]
 

@@ -36,7 +36,7 @@ from spark_trickle.algebra.relations import (
     Top,
     Whole,
 )
-from spark_trickle.algebra.shared import Sharing
+from spark_trickle.algebra.shared import Sharing, parts_of
 from spark_trickle.catalyst import held
 from spark_trickle.catalyst.holder import Holder
 from spark_trickle.catalyst.leaves import Leaves, Reader
@@ -72,6 +72,7 @@ class Builder:
         self._built: dict[int, Built | None] = {}
         self._attributes: dict[int, Attribute] = {}
         self._keys: dict[int, Plan | None] = {}
+        self._at_hand_already: dict[int, bool] = {}
         self._sharing = Sharing()
         self._alive: list[Node | KeysOf | Plan] = []
 
@@ -195,6 +196,9 @@ class Builder:
         if clock_column(payload) is not None:
             return self._with_time(node, left, right)
         joined = self._planner.with_children(payload, [left.plan, right.plan])
+        if isinstance(node, InnerJoin) and self._are_at_hand(node):
+            # Spark forgets that both sides lie in one partition where their keys are not among the columns that go on.
+            joined = self._planner.in_one(joined)
         if not left.weighted:
             return Built(joined, right.weighted)
         place = left.plan.output().size() - 1
@@ -203,6 +207,22 @@ class Builder:
             return Built(self._planner.project([*output(payload), weight], joined), True)
         last = joined.output().size() - 1 == place
         return Built(joined if last else self._planner.last_to_end(joined, place), True)
+
+    def _are_at_hand(self, node: Node | KeysOf) -> bool:
+        """All rows of it come from relations that the driver holds."""
+        if id(node) not in self._at_hand_already:
+            self._at_hand_already[id(node)] = self._look_at_hand(node)
+        return self._at_hand_already[id(node)]
+
+    def _look_at_hand(self, node: Node | KeysOf) -> bool:
+        if isinstance(node, KeysOf):
+            return id(node) in self._keys and held.is_held(self._keys[id(node)])
+        if isinstance(node, Changes | At | Matching | Held):
+            built = self._built.get(id(node))
+            if built is None or held.is_held(built.plan):
+                return True
+        parts = list(parts_of(node))
+        return bool(parts) and all(map(self._are_at_hand, parts))
 
     def _product(self, one: Expression, other: Expression) -> Expression:
         return self._planner.alias(self._planner.times(one, other), WEIGHT)

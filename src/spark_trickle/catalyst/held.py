@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from spark_trickle.catalyst.in_thread import evaluated
 from spark_trickle.catalyst.java import scala_object
 from spark_trickle.catalyst.plan import Attribute, Plan, Planner, items, kind_of
 from spark_trickle.names import WEIGHT
@@ -28,14 +29,17 @@ def hold(planner: Planner, frame: DataFrame, most: int = _ALL) -> Plan | None:
     plan = planner.analyzed(frame)
     if is_held(plan):
         return plan if count(plan) <= most else None
-    if planner.is_at_hand(plan):
+    at_hand = planner.is_at_hand(plan)
+    if at_hand:
         planner = planner.driver
         plan = planner.in_one_partition(plan) if planner.needs_a_job(plan) else plan
     execution = planner.frame(planner.limit(most + 1, plan))._jdf.queryExecution()
-    rows = execution.executedPlan().executeCollect()
-    if len(rows) > most:
+    data = evaluated(planner, execution) if at_hand else None
+    if data is None:
+        rows = execution.executedPlan().executeCollect()
+        data = planner.jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(rows)
+    if int(data.size()) > most:
         return None
-    data = planner.jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(rows)
     return _relation(planner, execution.analyzed().output(), data)
 
 

@@ -26,6 +26,19 @@ _FOR_FEW_ROWS = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.leafNodeDefaultParallelism": "1",
+    # Spark takes a join for as large as its sides multiplied, and would spread it.
+    "spark.sql.maxSinglePartitionBytes": str(2**63 - 1),
+    # What else must hold of rows that are at hand already: finding out takes longer than looking at them.
+    "spark.sql.constraintPropagation.enabled": "false",
+    # Code that is generated for a query has to be written, looked up and, at first, interpreted: for few rows Spark's own
+    # operators, which all queries share, are faster.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # These move joins below what brings rows into one partition, and then exchange them.
+    "spark.sql.optimizer.excludedRules": ",".join(
+        f"org.apache.spark.sql.catalyst.optimizer.{rule}"
+        for rule in ("PushDownLeftSemiAntiJoin", "PushLeftSemiLeftAntiThroughJoin")
+    ),
 }
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -196,7 +209,11 @@ class Planner:
 
     def gathered(self, plan: Plan) -> Plan:
         """Rows at hand in one partition, so that they are grouped without an exchange; other plans as they are."""
-        return self.logical.Repartition(1, False, plan) if self.is_at_hand(plan) else plan
+        return self.in_one(plan) if self.is_at_hand(plan) else plan
+
+    def in_one(self, plan: Plan) -> Plan:
+        """All its rows in one partition."""
+        return self.logical.Repartition(1, False, plan)
 
     @cached_property
     def driver(self) -> Planner:
@@ -216,7 +233,7 @@ class Planner:
     def in_one_partition(self, plan: Plan) -> Plan:
         """A plan over rows at hand with each of its relations in one partition: it is one job of one task."""
         leaves = items(plan.collectLeaves())
-        return self.replace_nodes(plan, [(leaf, self.logical.Repartition(1, False, leaf)) for leaf in leaves])
+        return self.replace_nodes(plan, [(leaf, self.in_one(leaf)) for leaf in leaves])
 
     def is_at_hand(self, plan: Plan) -> bool:
         """All its rows come from relations that the driver holds."""

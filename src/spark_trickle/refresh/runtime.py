@@ -43,7 +43,9 @@ class Runtime:
     definitions: Definitions = field(init=False)
 
     def __post_init__(self) -> None:
-        self.tables = DeltaTables(self.spark, self.settings.driver_scan_rows)
+        self.tables = DeltaTables(
+            self.spark, self.settings.driver_scan_rows, self.settings.driver_cache_bytes
+        )
         self.definitions = Definitions(self.spark, self.tables, self.rescan)
 
     def meaning(self) -> dict[str, str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +22,7 @@ from spark_trickle.names import WEIGHT
 from spark_trickle.storage.files import DataFile, local_folder, local_path
 from spark_trickle.storage.parquet import (
     FILE,
+    NOTHING_KEPT,
     POSITION,
     Field,
     Keys,
@@ -115,7 +115,8 @@ def _read(
         return None
     if local_folder(snapshot.place) is None or not tables.most_scanned:
         return None
-    reading = Reading(fields, terms.keys, terms.most, terms.places)
+    kept = tables.columns if terms.keys else NOTHING_KEPT
+    reading = Reading(fields, terms.keys, terms.most, terms.places, kept)
     try:
         return read_files([_source(tables, snapshot, file, terms.places) for file in chosen], reading)
     except (Unreadable, TooMany):
@@ -198,7 +199,7 @@ def _described(snapshot: Snapshot, name: str, path: Path) -> tuple[Field, DataTy
 
 def _source(tables: DeltaTables, snapshot: Snapshot, file: DataFile, places: bool) -> Source:
     address = tables.address(snapshot, file) if places else ""
-    hidden = partial(tables.hidden_rows, snapshot, file)
+    hidden = tables.hidden_rows(snapshot, file)
     return Source(path_of(snapshot, file.path), address, file.partition, hidden)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -80,16 +79,13 @@ def _parts(tables: DeltaTables, table: Snapshot, commit: Commit) -> Iterator[_Pa
         place = path_of(table, path)
         if len(files) == 1:
             file = files[0]
-            hidden = partial(_hidden, tables, table, file)
-            yield Source(place, "", file.partition, hidden), 1 if file.added else -1
+            yield Source(place, "", file.partition, _hidden(tables, table, file)), 1 if file.added else -1
             continue
         # The same file with another deletion vector: what it hides now was removed, what it hid before was added.
         before, after = sorted(files, key=lambda file: file.added)
-        for one, other, weight in ((after, before, -1), (before, after, 1)):
-            only = partial(
-                _only_in, partial(_hidden, tables, table, one), partial(_hidden, tables, table, other)
-            )
-            yield Source(place, "", after.partition, only=only), weight
+        hid, hides = _hidden(tables, table, before), _hidden(tables, table, after)
+        for one, other, weight in ((hides, hid, -1), (hid, hides, 1)):
+            yield Source(place, "", after.partition, only=_only_in(one, other)), weight
 
 
 def _hidden(tables: DeltaTables, table: Snapshot, file: Touched) -> Positions | None:
@@ -98,8 +94,7 @@ def _hidden(tables: DeltaTables, table: Snapshot, file: Touched) -> Positions | 
     return tables.positions(table, vector_name(file.vector), lambda: _descriptor(tables, file))
 
 
-def _only_in(one: Callable[[], Positions | None], other: Callable[[], Positions | None]) -> Positions:
-    mine, theirs = one(), other()
+def _only_in(mine: Positions | None, theirs: Positions | None) -> Positions:
     if mine is None:
         return np.array([], dtype=np.int64)
     return mine if theirs is None else np.setdiff1d(mine, theirs, assume_unique=True)

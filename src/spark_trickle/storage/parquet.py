@@ -6,7 +6,7 @@ Only what Spark would read in exactly the same way is read here. Everything else
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
@@ -17,6 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+
+from spark_trickle.storage.columns import Column, Columns
 
 FILE, POSITION = "__st_file", "__st_position"
 """Where a row lies: the address of its file and its number in it."""
@@ -35,6 +37,9 @@ _WIDER = {
 
 Positions = np.ndarray[Any, np.dtype[np.int64]]
 """Numbers of rows in a file."""
+
+
+NOTHING_KEPT = Columns(0)
 
 
 class Unreadable(Exception):  # noqa: N818 - a fact to act on, never shown
@@ -63,11 +68,16 @@ class Keys:
     values: pa.Array
     with_null: bool = False
 
-    def match(self, column: pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        found = pc.is_in(column, value_set=self.values)
+    def places_in(self, column: Column) -> Positions:
+        """The numbers of the rows that have one of the values, in order."""
+        if pa.types.is_integer(self.values.type):
+            found = column.places_of(np.unique(self.values.to_numpy(zero_copy_only=False)))
+            if found is not None:
+                return found
+        hits = pc.is_in(column.values, value_set=self.values)
         if self.with_null:
-            found = pc.or_(found, pc.is_null(column))
-        return np.asarray(found)
+            hits = pc.or_(hits, pc.is_null(column.values))
+        return np.flatnonzero(np.asarray(hits))
 
     def may_meet(self, statistics: Any) -> bool:
         """By the least and the greatest value of a piece of a file."""
@@ -86,9 +96,9 @@ class Source:
     path: str
     address: str
     partition: Mapping[str, str | None]
-    hidden: Callable[[], Positions | None] = lambda: None
-    only: Callable[[], Positions | None] = lambda: None
-    """If it gives row numbers, those are the only ones to read."""
+    hidden: Positions | None = None
+    only: Positions | None = None
+    """The only rows to read, if given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +111,8 @@ class Reading:
     most: int
     places: bool = False
     """With the address and the number of every row."""
+    kept: Columns = NOTHING_KEPT
+    """What was read before."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -179,13 +191,13 @@ class _Piece:
     def rows(self, reading: Reading) -> pa.Table:
         count = self.file.metadata.row_group(self.number).num_rows
         by_name = {field.name: field for field in reading.fields}
-        known: dict[str, pa.ChunkedArray] = {}
+        known: dict[str, Column] = {}
         chosen: Positions | None = self._only(count)
         for name, keys in reading.keys.items():
             if not self._may_meet(by_name[name], keys):
                 return reading.schema.empty_table()
-            known |= self._columns([by_name[name]], count)
-            hits = np.flatnonzero(keys.match(known[name]))
+            known |= self._columns([by_name[name]], count, reading.kept)
+            hits = keys.places_in(known[name])
             chosen = hits if chosen is None else np.intersect1d(chosen, hits, assume_unique=True)
             if not chosen.size:
                 return reading.schema.empty_table()
@@ -194,22 +206,23 @@ class _Piece:
             raise TooMany
         if not chosen.size:
             return reading.schema.empty_table()
-        known |= self._columns([f for f in reading.fields if f.name not in known], count)
+        known |= self._columns([f for f in reading.fields if f.name not in known], count, reading.kept)
         every = chosen.size == count
-        columns = [known[f.name] if every else known[f.name].take(chosen) for f in reading.fields]
+        values = [known[f.name].values for f in reading.fields]
+        columns = values if every else [column.take(chosen) for column in values]
         if reading.places:
             columns.append(pa.repeat(pa.scalar(self.source.address), chosen.size))
             columns.append(pa.array(chosen + self.first, pa.int64()))
         return pa.table(columns, schema=reading.schema)
 
     def _only(self, count: int) -> Positions | None:
-        only = self.source.only()
+        only = self.source.only
         if only is None:
             return None
         return only[(only >= self.first) & (only < self.first + count)] - self.first
 
     def _shown(self, chosen: Positions) -> Positions:
-        hidden = self.source.hidden()
+        hidden = self.source.hidden
         if hidden is None or not hidden.size:
             return chosen
         return chosen[~np.isin(chosen + self.first, hidden)]
@@ -224,18 +237,28 @@ class _Piece:
                 return keys.may_meet(column.statistics)
         return True
 
-    def _columns(self, fields: Sequence[Field], count: int) -> dict[str, pa.ChunkedArray]:
+    def _columns(self, fields: Sequence[Field], count: int, kept: Columns) -> dict[str, Column]:
+        places = {f.name: (self.source.path, self.number, ".".join(f.path)) for f in fields}
         stored = [f for f in fields if not f.is_partition and self._has(f)]
-        read = self.file.read_row_group(
-            self.number, columns=[".".join(f.path) for f in stored], use_threads=False
-        )
-        found = {f.name: _typed(_inside(read.column(f.path[0]), f.path[1:]), f.type) for f in stored}
+        found: dict[str, Column] = {}
+        for field in stored:
+            known = kept.get(places[field.name])
+            if known is not None and known.values.type == field.type:
+                found[field.name] = known
+        missing = [f for f in stored if f.name not in found]
+        if missing:
+            read = self.file.read_row_group(
+                self.number, columns=[".".join(f.path) for f in missing], use_threads=False
+            )
+            for field in missing:
+                values = _typed(_inside(read.column(field.path[0]), field.path[1:]), field.type)
+                found[field.name] = kept.keep(places[field.name], values)
         for field in fields:
             if field.is_partition:
                 value = _partition_value(self.source.partition.get(field.path[0]), field.type)
-                found[field.name] = pa.chunked_array([pa.repeat(value, count)])
+                found[field.name] = Column(pa.chunked_array([pa.repeat(value, count)]))
             elif field.name not in found:
-                found[field.name] = pa.chunked_array([pa.nulls(count, field.type)])
+                found[field.name] = Column(pa.chunked_array([pa.nulls(count, field.type)]))
         return found
 
     def _has(self, field: Field) -> bool:

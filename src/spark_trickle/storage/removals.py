@@ -194,9 +194,8 @@ def _with_rows_removed(tables: DeltaTables, snapshot: Snapshot, file: Any, rows:
     bitmap = delta.deletionvectors.RoaringBitmapArray()
     bitmap.addAll(scala_longs(tables.spark, rows))
     if file.deletionVector() is not None:
-        store = delta.storage.dv.HadoopFileSystemDVStore(snapshot.log.newDeltaHadoopConf())
         stored = delta.deletionvectors.StoredBitmap.create(file.deletionVector(), snapshot.log.dataPath())
-        bitmap.merge(stored.load(store))
+        bitmap.merge(stored.load(tables.vector_store(snapshot)))
     form = getattr(getattr(delta.deletionvectors, "RoaringBitmapArrayFormat$"), "MODULE$").Portable()
     descriptor = delta.actions.DeletionVectorDescriptor
     vector = descriptor.inlineInLog(bitmap.serializeAsByteArray(form), bitmap.cardinality())

@@ -23,6 +23,7 @@ from spark_trickle.catalyst.plan import items
 from spark_trickle.errors import SourceError
 from spark_trickle.frontier import SourceVersion
 from spark_trickle.names import quote
+from spark_trickle.storage.columns import Columns
 from spark_trickle.storage.files import DataFile, described
 from spark_trickle.storage.marks import Mark, newest_mark
 from spark_trickle.storage.parquet import Positions
@@ -153,10 +154,14 @@ class VersionUnavailable(Exception):  # noqa: N818 - a fact to act on, translate
 class DeltaTables:
     """Delta tables as seen from one Spark session; snapshots are kept and shared by refreshes."""
 
-    def __init__(self, spark: SparkSession, most_scanned: int = 0) -> None:
-        """`most_scanned`: so many rows are looked through by the driver, instead of by a Spark job."""
+    def __init__(self, spark: SparkSession, most_scanned: int = 0, most_kept: int = 0) -> None:
+        """`most_scanned`: so many rows are looked through by the driver, instead of by a Spark job.
+
+        `most_kept`: so many bytes of what it has looked through are kept for the next time.
+        """
         self.spark = spark
         self.most_scanned = most_scanned
+        self.columns = Columns(most_kept)
         self.jvm = java(spark)
         self.none = self.jvm.scala.Option.empty()
         self._dataset = self.jvm.org.apache.spark.sql.classic.Dataset
@@ -170,14 +175,16 @@ class DeltaTables:
         self.commits: OrderedDict[tuple[str, int], Any] = OrderedDict()
         """What commits say, by table id and version; see `commits`."""
         self._hidden: OrderedDict[tuple[str, str], Positions] = OrderedDict()
+        self._stores: dict[str, Any] = {}
         self._guard = threading.Lock()
 
     def in_session(self, spark: SparkSession) -> DeltaTables:
         """The same tables, read under another session's settings; snapshots are shared."""
         other = DeltaTables(spark, self.most_scanned)
+        other.columns = self.columns
         other._kept, other._leaves, other._guard = self._kept, self._leaves, self._guard
         other._changes, other._whole, other._hidden = self._changes, self._whole, self._hidden
-        other.commits, other._newest = self.commits, self._newest
+        other.commits, other._newest, other._stores = self.commits, self._newest, self._stores
         return other
 
     def log(self, location: str) -> Any:
@@ -271,15 +278,22 @@ class DeltaTables:
             if key in self._hidden:
                 self._hidden.move_to_end(key)
                 return self._hidden[key]
-        store = self._delta.storage.dv.HadoopFileSystemDVStore(snapshot.log.newDeltaHadoopConf())
         stored = self._delta.deletionvectors.StoredBitmap.create(descriptor(), snapshot.log.dataPath())
-        numbers = json.loads(str(self.jvm.java.util.Arrays.toString(stored.load(store).toArray())))
+        bitmap = stored.load(self.vector_store(snapshot))
+        numbers = json.loads(str(self.jvm.java.util.Arrays.toString(bitmap.toArray())))
         found: Positions = np.array(numbers, dtype=np.int64)
         with self._guard:
             self._hidden[key] = found
             while len(self._hidden) > _KEPT_VECTORS:
                 self._hidden.popitem(last=False)
         return found
+
+    def vector_store(self, snapshot: Snapshot) -> Any:
+        """Reads deletion vectors; kept, because to make one means to copy all settings of Hadoop."""
+        if snapshot.place not in self._stores:
+            conf = snapshot.log.newDeltaHadoopConf()
+            self._stores[snapshot.place] = self._delta.storage.dv.HadoopFileSystemDVStore(conf)
+        return self._stores[snapshot.place]
 
     def rows(
         self, snapshot: Snapshot, columns: Sequence[str] | None = None, within: Within | None = None

@@ -1,0 +1,83 @@
+"""A physical plan over rows at hand, run by the calling thread: no job.
+
+A job sends its rows to a task and back, each by itself, and waits for its turn: for a few thousand rows that takes
+several times as long as the work. Spark's operators ask for a task around them only for its memory, so they get one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.sql.types import StructType
+
+from spark_trickle.catalyst.few import arrow_type
+from spark_trickle.catalyst.java import scala_object
+from spark_trickle.catalyst.plan import Planner, kind_of
+
+_NUMBERS = itertools.count(1)
+_ALL = 2**30
+_KNOWN: dict[str, bool] = {}
+"""Which schemas Arrow has; there are few different ones."""
+
+
+def evaluated(planner: Planner, execution: Any) -> Any | None:
+    """The rows of a query execution, a Scala sequence; None where that needs a job or types that Arrow does not have."""
+    executed = execution.executedPlan()
+    schema = executed.schema()
+    if not _is_plain(str(schema.json())):
+        return None
+    rows = executed.execute()
+    if not rows.getNumPartitions():
+        return planner.seq([])
+    if not _is_one_task(planner, rows):
+        return None
+    arrow = scala_object(planner.jvm.org.apache.spark.sql.execution.arrow, "ArrowConverters")
+    with _task(planner) as task:
+        found = rows.iterator(rows.partitions()[0], task)
+        # Spark's operators use one row again for the next, so rows are copied on their way, in one call for all.
+        batches = arrow.toBatchIterator(found, schema, _ALL, "UTC", False, False, task)
+        frame = arrow.toDataFrame(batches, schema, planner.session, "UTC", False, False)
+    held = frame.queryExecution().analyzed()
+    return held.data() if kind_of(held) == "LocalRelation" else None
+
+
+def _is_plain(schema: str) -> bool:
+    if schema not in _KNOWN:
+        fields = StructType.fromJson(json.loads(schema)).fields
+        _KNOWN[schema] = bool(fields) and all(arrow_type(field.dataType) is not None for field in fields)
+    return _KNOWN[schema]
+
+
+def _is_one_task(planner: Planner, rows: Any) -> bool:
+    """One partition, of which nothing is exchanged: what lies behind an exchange comes from another job."""
+    if rows.getNumPartitions() != 1:
+        return False
+    scheduler = planner.spark.sparkContext._jsc.sc().dagScheduler()
+    return bool(scheduler.getShuffleDependenciesAndResourceProfiles(rows)._1().isEmpty())
+
+
+@contextmanager
+def _task(planner: Planner) -> Iterator[Any]:
+    """What Spark's operators need around them: memory by a number that no task has, let go of at the end."""
+    spark, nothing = planner.jvm.org.apache.spark, planner.none
+    environment = spark.SparkEnv.get()
+    number, memory = -next(_NUMBERS), environment.memoryManager()
+    own = spark.memory.TaskMemoryManager(memory, number)
+    properties, metrics = planner.jvm.java.util.Properties(), spark.executor.TaskMetrics.empty()
+    resources = scala_object(planner.jvm.scala.collection.immutable, "Map").empty()
+    task = spark.TaskContextImpl(
+        0, 0, 0, number, 0, 1, own, properties, environment.metricsSystem(), metrics, 1, resources
+    )
+    current = scala_object(spark, "TaskContext")
+    current.setTaskContext(task)
+    try:
+        yield task
+    finally:
+        task.markTaskCompleted(nothing)
+        current.unset()
+        own.cleanUpAllAllocatedMemory()
+        memory.releaseAllExecutionMemoryForTask(number)
