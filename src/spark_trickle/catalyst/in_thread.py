@@ -62,10 +62,10 @@ def _is_one_task(planner: Planner, rows: Any) -> bool:
 
 @contextmanager
 def _task(planner: Planner) -> Iterator[Any]:
-    """What Spark's operators need around them: memory by a number that no task has, let go of at the end."""
+    """What Spark's operators need around them: memory and locks by a number that no task has, let go of at the end."""
     spark, nothing = planner.jvm.org.apache.spark, planner.none
     environment = spark.SparkEnv.get()
-    number, memory = -next(_NUMBERS), environment.memoryManager()
+    number, memory, blocks = -next(_NUMBERS), environment.memoryManager(), environment.blockManager()
     own = spark.memory.TaskMemoryManager(memory, number)
     properties, metrics = planner.jvm.java.util.Properties(), spark.executor.TaskMetrics.empty()
     resources = scala_object(planner.jvm.scala.collection.immutable, "Map").empty()
@@ -73,11 +73,13 @@ def _task(planner: Planner) -> Iterator[Any]:
         0, 0, 0, number, 0, 1, own, properties, environment.metricsSystem(), metrics, 1, resources
     )
     current = scala_object(spark, "TaskContext")
+    blocks.registerTask(number)  # what is broadcast is read under a lock
     current.setTaskContext(task)
     try:
         yield task
     finally:
         task.markTaskCompleted(nothing)
         current.unset()
+        blocks.releaseAllLocksForTask(number)
         own.cleanUpAllAllocatedMemory()
         memory.releaseAllExecutionMemoryForTask(number)
