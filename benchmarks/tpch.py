@@ -25,7 +25,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-
 from benchmarks.common import FEED, Pair, create_pair, measured, place
 from benchmarks.writer import Writer
 from tests.spark.tpch_queries import TABLES, queries
@@ -113,7 +112,9 @@ def change(writer: Writer, orders: Orders, stream: str, fraction: float, scale: 
     some = range(cycle % every, int(150_000 * scale) + 1, every)
     customers = writer.rows("customer", "c_custkey", some)
     richer = pc.add(customers.column("c_acctbal"), Decimal(1))
-    writer.commit("customer", removed=customers, added=_with(customers, "c_acctbal", _times(richer, Decimal(1))))
+    writer.commit(
+        "customer", removed=customers, added=_with(customers, "c_acctbal", _times(richer, Decimal(1)))
+    )
 
 
 def _with(rows: pa.Table, name: str, values: pa.ChunkedArray) -> pa.Table:

@@ -62,7 +62,7 @@ class Writer:
     def _snapshot(self, table: str) -> Snapshot:
         if table not in self._places:
             found = self._trickle.sql(f"DESCRIBE DETAIL {table}").first()
-            assert found is not None  # noqa: S101 - a table has details
+            assert found is not None
             self._places[table] = found["location"]
         return self._tables.latest_snapshot(self._places[table])
 

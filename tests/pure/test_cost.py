@@ -63,9 +63,10 @@ def test_what_was_done_last_is_done_again_unless_the_other_is_clearly_better(
     assert Prediction(differential, full, last_was_full, trials=2).prefers_full is expected
 
 
-def test_the_first_differential_refresh_decides_nothing_unless_it_was_given_up() -> None:
-    full, slow = Past(True, 1.0), Past(False, 9.0, 10)
+def test_the_first_differential_refresh_decides_nothing_unless_it_was_given_up_or_far_too_slow() -> None:
+    full, slow = Past(True, 1.0), Past(False, 2.5, 10)
     assert not predict([slow, full], 10).prefers_full
+    assert predict([replace(slow, seconds=3.5), full], 10).prefers_full
     assert predict([slow, slow, full], 10).prefers_full
     assert predict([replace(slow, given_up=True), full], 10).prefers_full
 

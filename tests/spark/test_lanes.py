@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_trickle import Action, Trickle
+from spark_trickle.catalyst import held
 from spark_trickle.catalyst.leaves import Shape
 from spark_trickle.catalyst.listing import Values
 from spark_trickle.catalyst.plan import Planner
@@ -131,12 +132,14 @@ def _modern(trickle: Trickle) -> SparkSession:
 
 @contextmanager
 def _left_to_spark(trickle: Trickle) -> Iterator[None]:
-    tables = trickle._runtime.tables
+    tables, in_thread = trickle._runtime.tables, held.evaluated
     kept, tables.most_scanned = tables.most_scanned, 0
     tables._changes.clear()
+    held.evaluated = lambda *_: None
     try:
         yield
     finally:
+        held.evaluated = in_thread
         tables.most_scanned = kept
         tables._changes.clear()
 

@@ -34,6 +34,7 @@ DECORRELATE = (
 """Until stable: nested subqueries need several rounds."""
 
 SIMPLIFY = (
+    "optimizer.BooleanSimplification",  # (a = b AND …) OR (a = b AND …) is an equality, too
     "optimizer.PushDownPredicates",
     "optimizer.ReorderJoin",  # no product of tables that a later join connects: changes would go through it
     "optimizer.EliminateOuterJoin",

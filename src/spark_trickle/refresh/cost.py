@@ -17,7 +17,9 @@ GIVEN_UP = "given up"
 _MARGIN = 1.1
 """Another action than last time must be better by this factor."""
 _TRIALS = 2
-"""The first differential refresh also compiles what it runs, so it alone says little."""
+"""The first differential refresh also compiles what it runs, so it alone says little,"""
+_CLEAR = 3.0
+"""unless it took so many times what recomputing took."""
 _COMPARED = 3.0
 _SHORT = 60.0
 """A first fill that took less has mostly compiled and read what was not yet at hand."""
@@ -52,8 +54,10 @@ class Prediction:
 
     @property
     def prefers_full(self) -> bool:
-        if self.differential is None or self.full is None or self.trials < _TRIALS:
+        if self.differential is None or self.full is None:
             return False
+        if self.trials < _TRIALS:
+            return self.differential > self.full * _CLEAR
         return self.differential > self.full * (1 / _MARGIN if self.last_was_full else _MARGIN)
 
     @property
