@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 import pytest
 
 from spark_trickle import Action, Trickle
+from spark_trickle.catalyst import held
 from spark_trickle.catalyst.guard import TookTooLong, time_limit
+from spark_trickle.catalyst.plan import Planner
 from spark_trickle.refresh import write
 from tests.spark.oracle import Checked
 
@@ -21,6 +24,21 @@ def test_jobs_are_cancelled_when_the_time_is_over(trickle: Trickle) -> None:
     with pytest.raises(TookTooLong, match="it was not done"), time_limit(trickle.spark, 0.5):
         endless.collect()
     assert trickle.spark.range(5).count() == 5
+
+
+def test_what_the_thread_does_itself_is_stopped_too(trickle: Trickle) -> None:
+    planner = Planner(trickle.spark)
+    some = planner.frame(held.hold(planner, trickle.spark.range(20_000).selectExpr("id", "0 AS same")))
+    pairs = some.join(some.selectExpr("id AS other", "same"), "same")
+    endless = planner.frame(planner.in_one(planner.analyzed(pairs))).selectExpr("sum(id + other)")
+    before = trickle.spark.sparkContext._jsc.sc().dagScheduler().nextJobId()
+    with pytest.raises(TookTooLong, match="it was not done"), time_limit(trickle.spark, 0.5):
+        held.hold(planner, endless)
+    assert trickle.spark.sparkContext._jsc.sc().dagScheduler().nextJobId() == before
+    with pytest.raises(TookTooLong), time_limit(trickle.spark, 0.1):
+        time.sleep(0.5)
+        held.hold(planner, some)
+    assert held.hold(planner, some) is not None
 
 
 def test_within_the_time_nothing_happens_and_other_errors_stay_what_they_are(trickle: Trickle) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from spark_trickle.catalyst.guard import check_time
 from spark_trickle.catalyst.in_thread import evaluated
 from spark_trickle.catalyst.java import scala_object
 from spark_trickle.catalyst.plan import Attribute, Plan, Planner, items, kind_of
@@ -26,6 +27,7 @@ def is_held(plan: Plan | None) -> bool:
 
 def hold(planner: Planner, frame: DataFrame, most: int = _ALL) -> Plan | None:
     """The frame's rows, or None when there are more than `most`."""
+    check_time()
     plan = planner.analyzed(frame)
     if is_held(plan):
         return plan if count(plan) <= most else None

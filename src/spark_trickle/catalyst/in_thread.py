@@ -10,11 +10,13 @@ import itertools
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from pyspark.sql.types import StructType
 
 from spark_trickle.catalyst.few import arrow_type
+from spark_trickle.catalyst.guard import stopped_by
 from spark_trickle.catalyst.java import scala_object
 from spark_trickle.catalyst.plan import Planner, kind_of
 
@@ -36,7 +38,7 @@ def evaluated(planner: Planner, execution: Any) -> Any | None:
     if not _is_one_task(planner, rows):
         return None
     arrow = scala_object(planner.jvm.org.apache.spark.sql.execution.arrow, "ArrowConverters")
-    with _task(planner) as task:
+    with _task(planner) as task, stopped_by(partial(task.markInterrupted, "its time is over")):
         found = rows.iterator(rows.partitions()[0], task)
         # Spark's operators use one row again for the next, so rows are copied on their way, in one call for all.
         batches = arrow.toBatchIterator(found, schema, _ALL, "UTC", False, False, task)

@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql.types import DataType, LongType, StringType, StructField, StructType
 
 from spark_trickle.catalyst.few import arrow_type
+from spark_trickle.catalyst.guard import check_time
 from spark_trickle.catalyst.java import scala_object
 from spark_trickle.catalyst.leaves import AtHand, Shape
 from spark_trickle.catalyst.listing import Values, ranges_of_values
@@ -109,6 +110,7 @@ def _read(
     fields: Sequence[Field],
     terms: Terms,
 ) -> pa.Table | None:
+    check_time()
     chosen = list(snapshot.by_content.values()) if files is None else files
     counts = [file.written_rows for file in chosen]
     if None in counts or sum(count or 0 for count in counts) > terms.most_scanned:
