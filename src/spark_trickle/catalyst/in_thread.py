@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from py4j.clientserver import ClientServer
 from pyspark.sql.types import StructType
 
 from spark_trickle.catalyst.few import arrow_type
@@ -20,7 +21,8 @@ from spark_trickle.catalyst.guard import stopped_by
 from spark_trickle.catalyst.java import scala_object
 from spark_trickle.catalyst.plan import Planner, kind_of
 
-_NUMBERS = itertools.count(1)
+_NUMBERS = itertools.count(2**40)
+"""Of our tasks, taken as negative: no task has such a number, nor do those stand for something that Spark knows."""
 _ALL = 2**30
 _KNOWN: dict[str, bool] = {}
 """Which schemas Arrow has; there are few different ones."""
@@ -28,6 +30,10 @@ _KNOWN: dict[str, bool] = {}
 
 def evaluated(planner: Planner, execution: Any) -> Any | None:
     """The rows of a query execution, a Scala sequence; None where that needs a job or types that Arrow does not have."""
+    if not isinstance(planner.spark.sparkContext._gateway, ClientServer):
+        return (
+            None  # without a thread of its own in the JVM, one call does not find what the last one has set
+        )
     executed = execution.executedPlan()
     schema = executed.schema()
     if not _is_plain(str(schema.json())):
