@@ -217,8 +217,9 @@ class Builder:
     def _look_at_hand(self, node: Node | KeysOf) -> bool:
         if isinstance(node, KeysOf):
             return id(node) in self._keys and held.is_held(self._keys[id(node)])
-        if isinstance(node, Changes | At | Matching | Held):
-            built = self._built.get(id(node))
+        # A source that is read by keys was never built as a whole, and is not at hand.
+        if isinstance(node, Changes | At | Matching | Held) and id(node) in self._built:
+            built = self._built[id(node)]
             if built is None or held.is_held(built.plan):
                 return True
         parts = list(parts_of(node))

@@ -77,8 +77,8 @@ def stopped_by(stop: Callable[[], None]) -> Iterator[None]:
         yield
         return
     limit.stops.append(stop)
-    check_time()
     try:
+        check_time()
         yield
     finally:
         limit.stops.remove(stop)

@@ -1,7 +1,7 @@
 """A physical plan over rows at hand, run by the calling thread: no job.
 
 A job sends its rows to a task and back, each by itself, and waits for its turn: for a few thousand rows that takes
-several times as long as the work. Spark's operators ask for a task around them only for its memory, so they get one.
+several times as long as the work. Spark's operators ask for a task around them only for its memory and its locks, so they get one.
 """
 
 from __future__ import annotations
@@ -30,10 +30,9 @@ _KNOWN: dict[str, bool] = {}
 
 def evaluated(planner: Planner, execution: Any) -> Any | None:
     """The rows of a query execution, a Scala sequence; None where that needs a job or types that Arrow does not have."""
+    # Without a thread of its own in the JVM, one call does not find what the last one has set.
     if not isinstance(planner.spark.sparkContext._gateway, ClientServer):
-        return (
-            None  # without a thread of its own in the JVM, one call does not find what the last one has set
-        )
+        return None
     executed = execution.executedPlan()
     schema = executed.schema()
     if not _is_plain(str(schema.json())):
