@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from pyspark.errors import PySparkException
@@ -11,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from spark_trickle import Action, Trickle
 from spark_trickle.catalyst import held
-from spark_trickle.catalyst.plan import Planner
+from spark_trickle.catalyst.plan import Plan, Planner
 from tests.spark.oracle import Checked
 from tests.spark.test_lanes import EVERY_TYPE, VALUES
 
@@ -116,3 +117,29 @@ def test_a_small_refresh_over_several_joins_needs_no_job(trickle: Trickle, datab
     checked.created()
     trickle.sql("DELETE FROM a WHERE id < 4")
     checked.refresh(Action.DIFFERENTIAL)
+
+
+def test_what_spark_reads_is_not_brought_into_one_partition(
+    trickle: Trickle, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A source that the driver cannot look into is read by keys: its joins must stay spread."""
+    for table in ("a", "b"):
+        trickle.sql(f"CREATE TABLE {table} (id BIGINT, next BIGINT, v INT) USING delta")
+        trickle.sql(f"INSERT INTO {table} SELECT id, id % 7, id % 5 FROM range(30)")
+    query = "SELECT a.id, b.v FROM a JOIN b ON a.next = b.id"
+    trickle.create_stream_table("st", query, "manual", "DIFFERENTIAL")
+    checked = Checked(trickle, "st", query)
+    checked.created()
+    gathered, in_one = list[bool](), Planner.in_one
+
+    def watched(planner: Planner, plan: Plan) -> Plan:
+        gathered.append(planner.is_at_hand(plan))
+        return in_one(planner, plan)
+
+    monkeypatch.setattr(Planner, "in_one", watched)
+    monkeypatch.setattr(trickle._runtime.tables, "most_scanned", 0)
+    monkeypatch.setattr(trickle._runtime, "settings", replace(trickle._runtime.settings, whole_read_bytes=0))
+    trickle.sql("INSERT INTO a VALUES (31, 3, 9)")
+    trickle.sql("DELETE FROM b WHERE id = 4")
+    checked.refresh(Action.DIFFERENTIAL)
+    assert all(gathered)
