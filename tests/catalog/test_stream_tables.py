@@ -111,6 +111,14 @@ def test_all_sorts_by_name_alike_on_both_databases(catalog: Catalog) -> None:
         assert [row.name for row in transaction.stream_tables.all()] == sorted(names)
 
 
+def test_names_among_others(catalog: Catalog) -> None:
+    with catalog.begin() as now:
+        now.stream_tables.add(stream_table("a"))
+        now.stream_tables.add(stream_table("b"))
+        assert now.stream_tables.names_among(["b", "c"]) == {"b"}
+        assert now.stream_tables.names_among([]) == frozenset()
+
+
 def test_names_differ_by_case(catalog: Catalog) -> None:
     with catalog.begin() as transaction:
         transaction.stream_tables.add(stream_table("a.b.X"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -49,6 +49,11 @@ class StreamTables:
         """Sorted by name, here because the databases disagree about the order of text."""
         rows = self._connection.execute(select(STREAM_TABLES))
         return sorted((StreamTable(**row._asdict()) for row in rows), key=lambda row: row.name)
+
+    def names_among(self, names: Iterable[str]) -> frozenset[str]:
+        """Those of the names that stream tables have."""
+        wanted = select(STREAM_TABLES.c.name).where(STREAM_TABLES.c.name.in_(list(names)))
+        return frozenset(self._connection.scalars(wanted))
 
     def update(self, stream_table_id: str, **fields: Any) -> StreamTable:
         """Write these fields and no others, so that two writers of different fields do not undo each other."""

@@ -13,7 +13,6 @@ from spark_trickle.names import shown
 from spark_trickle.refresh.attempt import Attempt, Steps
 from spark_trickle.refresh.choose import Decision
 from spark_trickle.refresh.definitions import Prepared
-from spark_trickle.refresh.graph import read_graph
 from spark_trickle.refresh.results import RefreshResult
 from spark_trickle.refresh.runtime import Runtime, owner_name
 from spark_trickle.storage.apply import Written
@@ -46,7 +45,6 @@ def remember(
             "sequence": table.sequence + 1,
             "table_id": latest.table_id,
         }
-    sources = dependencies_of(table.id, prepared, interval.new, read_graph(runtime.catalog).tables)
     with runtime.catalog.begin() as catalog:
         updated = catalog.stream_tables.update(
             table.id,
@@ -62,7 +60,10 @@ def remember(
             **progress,
         )
         if (updated.query, updated.definition_kind) == (table.query, table.definition_kind):
-            catalog.dependencies.replace(table.id, sources)
+            others = catalog.stream_tables.names_among(prepared.definition.sources)
+            sources = dependencies_of(table.id, prepared, interval.new, others)
+            if catalog.dependencies.of(table.id) != sorted(sources, key=lambda row: row.source_name):
+                catalog.dependencies.replace(table.id, sources)
         catalog.refreshes.finish(
             refresh_id,
             status="COMPLETED",

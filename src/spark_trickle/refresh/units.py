@@ -59,7 +59,7 @@ def refresh_unit(unit: Unit, terms: Terms, runtime: Runtime) -> list[RefreshResu
 
 
 def _refresh_members(unit: Unit, terms: Terms, runtime: Runtime) -> list[RefreshResult]:
-    before = read_graph(runtime.catalog).tables
+    before = read_graph(runtime.catalog).tables if len(unit.members) > 1 else {}
     results: list[RefreshResult] = []
     done: list[str] = []
     for step in unit.steps():
