@@ -31,8 +31,12 @@ def whole(seconds: float) -> Past:
         ([change(50_000, 2.0)], 100_000, 4.0),
         ([change(0, 0.5)], 1000, 0.5),
         ([Past(False, 9.0, None), change(100, 2.0)], 100, 2.0),
-        ([change(100, 2.0), change(300, 4.0)], 200, 3.0),
+        ([change(10_000, 2.0), change(40_000, 5.0)], 20_000, 3.0),
         ([change(100, 9.0), change(100, 2.0), change(100, 2.0)], 100, 2.0),
+        ([change(12_030, 1.0), change(11_950, 12.0)], 12_010, 1.0),
+        ([change(12_030, 12.0), change(11_950, 1.0)], 12_010, 1.0),
+        ([*[change(12_000, 9.0)] * 2, *[change(12_000, 1.0)] * 9], 12_000, 9.0),
+        ([change(100, 2.0), change(600, 1.0)], 900, 1.0),
         ([*[whole(1)] * WINDOW, change(100, 2.0)], 100, None),
     ],
 )
@@ -73,7 +77,7 @@ def test_the_first_differential_refresh_decides_nothing_unless_it_was_given_up_o
 
 @pytest.mark.parametrize(
     ("seconds", "first", "expected"),
-    [(2.0, 5.0, True), (1.0, 5.0, False), (20.0, 61.0, False)],
+    [(2.0, 3.5, True), (1.0, 3.5, False), (20.0, 61.0, False)],
     ids=["not much shorter", "much shorter", "a long time"],
 )
 def test_a_first_fill_alone_says_too_much_of_recomputing(
@@ -96,7 +100,7 @@ def test_a_first_fill_alone_says_too_much_of_recomputing(
 def test_a_change_is_given_up_only_where_recomputing_is_known_to_be_shorter() -> None:
     assert Prediction(1.0, None).limit is None
     assert Prediction(1.0, 0.5).limit == 10
-    assert Prediction(None, 60.0).limit == 120
+    assert Prediction(None, 60.0).limit == 180
 
 
 def test_cost_decides_in_mode_auto_and_for_large_sources_only() -> None:
@@ -110,4 +114,4 @@ def test_cost_decides_in_mode_auto_and_for_large_sources_only() -> None:
     asked = Facts("DIFFERENTIAL", facts.changed, source_bytes=10**9, prediction=dear)
     assert (choose_action(asked).action, choose_action(asked).limit) == (Action.DIFFERENTIAL, None)
     cheap = Facts("AUTO", facts.changed, source_bytes=10**9, prediction=Prediction(1.0, 30.0))
-    assert (choose_action(cheap).action, choose_action(cheap).limit) == (Action.DIFFERENTIAL, 60.0)
+    assert (choose_action(cheap).action, choose_action(cheap).limit) == (Action.DIFFERENTIAL, 90.0)

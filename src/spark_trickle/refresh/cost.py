@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import median, median_low
 
 WINDOW = 20
 """So many of a table's last refreshes are looked at."""
@@ -20,11 +20,18 @@ _TRIALS = 2
 """The first differential refresh also compiles what it runs, so it alone says little,"""
 _CLEAR = 3.0
 """unless it took so many times what recomputing took."""
-_COMPARED = 3.0
+_COMPARED = 2.0
+_ALIKE = 1.5
+"""Changes whose rows differ by less than this factor take the same,"""
+_LATEST = 3
+"""as far as the last ones of them tell: code is compiled and files are read for the first time once."""
 _SHORT = 60.0
 """A first fill that took less has mostly compiled and read what was not yet at hand."""
 _FEW = 10_000
-_PATIENCE = 2.0
+_FEW_ROWS = 1000
+"""Up to so many rows take what any refresh takes."""
+_PATIENCE = 3.0
+"""The first differential refresh of a process may have to evaluate groups that the next ones keep."""
 _SHORTEST_LIMIT = 10.0
 
 
@@ -77,14 +84,25 @@ def predict(past: Sequence[Past], changed_rows: int | None) -> Prediction:
     """`past` has the newest first; `changed_rows` is None where nobody knows them without reading."""
     known = past[:WINDOW]
     full = [p.seconds for p in known if p.full]
-    points = sorted((p.changed_rows, p.seconds) for p in known if not p.full and p.changed_rows is not None)
+    points = [(p.changed_rows, p.seconds) for p in known if not p.full and p.changed_rows is not None]
     return Prediction(
-        _at(points, changed_rows) if points and changed_rows is not None else None,
+        _seconds(points, changed_rows) if points and changed_rows is not None else None,
         median(full) if full else None,
         last_was_full=bool(known) and known[0].full,
         trials=sum(_TRIALS if p.given_up else 1 for p in known if not p.full),
         only_first_fill=bool(full) and all(p.first for p in known if p.full),
     )
+
+
+def _seconds(points: Sequence[tuple[int, float]], rows: int) -> float:
+    """By the last changes of about the same size, else by those nearest to it; the newest are first."""
+    alike = [seconds for count, seconds in points if _are_alike(count, rows)]
+    return median_low(alike[:_LATEST]) if alike else _at(sorted(points), rows)
+
+
+def _are_alike(one: int, other: int) -> bool:
+    small, large = sorted((max(one, _FEW_ROWS), max(other, _FEW_ROWS)))
+    return large <= small * _ALIKE
 
 
 def _at(points: Sequence[tuple[int, float]], rows: int) -> float:
