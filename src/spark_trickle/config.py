@@ -38,6 +38,9 @@ class Settings:
     full_refresh_min_bytes: int = 16 * 1024 * 1024
     """AUTO never recomputes for fewer changed bytes than this: the files of small tables are rewritten whole."""
 
+    kept_groups: int = 250_000
+    """Up to so many groups inside a query are kept in memory from one refresh to the next; 0 for none."""
+
     lease_seconds: int = 60
     """How long a refresh may go without a sign of life before another process takes over."""
 
@@ -86,6 +89,7 @@ _LEAST = {
     "driver_cache_bytes": 0,
     "driver_scan_rows": 0,
     "full_refresh_min_bytes": 0,
+    "kept_groups": 0,
     "lease_seconds": 1,
     "local_change_rows": 1,
     "max_concurrent_refreshes": 1,

@@ -58,7 +58,8 @@ class Interpreter:
     """Evaluates nodes over one database, each node once for each version.
 
     With `netting`, changes are netted wherever they are computed, else only where a Net says so: whoever
-    runs these plans may do either. The same holds for `narrowing`: keys that only save reading are used or not.
+    runs these plans may do either. The same holds for `narrowing`: keys and conditions that only save reading are used
+    or not.
     """
 
     def __init__(self, database: Database, *, netting: bool = False, narrowing: bool = True) -> None:
@@ -92,7 +93,7 @@ class Interpreter:
         match node:
             case Scan(source=source):
                 assert version is not None, f"{source} is read without a version"
-                return self._database[source][version is not OLD]
+                return self._read(node, self._database[source][version is not OLD])
             case RowWise(child=child):
                 for row, weight in self.evaluate(child, version).items():
                     for out in node.operator.payload(row):
@@ -118,7 +119,7 @@ class Interpreter:
                 return node.operator.payload([self._bag(child, version) for child in children])
             case Changes(scan=scan):
                 old, new = self._database[scan.source]
-                return minus(new, old)
+                return self._read(scan, minus(new, old))
             case At(relation=relation, version=chosen):
                 return self.evaluate(relation, chosen)
             case Matching(child=child, needed=False) if not self._narrowing:
@@ -146,6 +147,12 @@ class Interpreter:
                 add(result, self.evaluate(removed))
                 return net(result)
         return result
+
+    def _read(self, scan: Scan, rows: Bag) -> Bag:
+        """Without the rows that whoever reads them drops anyway, or with them."""
+        names = [column.name for column in scan.columns]
+        asked = [(names.index(c.column), c.values) for c in scan.only] if self._narrowing else []
+        return Counter({row: n for row, n in rows.items() if all(row[i] in values for i, values in asked)})
 
     def meet(self, join: InnerJoin | LookupJoin, row: Row, other: Row) -> bool:
         """Do two rows belong together?"""

@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import replace
 from random import Random
 
+from spark_trickle.algebra.comparisons import Check, Comparison
 from spark_trickle.algebra.relations import (
     Column,
     Concat,
@@ -112,6 +113,8 @@ class Plans:
             same(child),
             decides=frozenset([column.id]),
         )
+        if isinstance(child, Scan) and None not in wanted:
+            child = replace(child, only=(Comparison(column.name, Check.ONE_OF, wanted),))
         return RowWise(child.columns, child, operator)
 
     def explode(self, child: Relation) -> RowWise:

@@ -9,7 +9,7 @@ from spark_trickle.storage.tidy import is_untidy
 
 
 def files(count: int, size: int, rows: int = 100, hidden: int = 0) -> list[DataFile]:
-    return [DataFile(i, f"f{i}", "", size, hidden, f'{{"numRecords": {rows}}}') for i in range(count)]
+    return [DataFile(f"f{i}", "", size, hidden, f'{{"numRecords": {rows}}}') for i in range(count)]
 
 
 @pytest.mark.parametrize(

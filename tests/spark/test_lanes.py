@@ -49,7 +49,7 @@ def _bag(frame: DataFrame) -> Counter[str]:
 
 def _of_driver(trickle: Trickle, snapshot: Snapshot, keys: Values) -> Counter[str]:
     kinds = {f.name: f.dataType.simpleString() for f in snapshot.schema.fields}
-    shape = Shape(tuple(kinds), kinds)
+    shape = Shape(tuple(kinds), tuple(kinds.items()))
     found = look_up(trickle._runtime.tables, snapshot, shape, {"k": keys}, 100)
     assert found is not None
     assert found.complete
@@ -115,7 +115,9 @@ def test_a_feed_read_by_the_driver_nets_to_what_spark_reads(
     ]
     for old, new in intervals:
         for columns in (names, ["k", "f"], ["b"]):
-            own = small_change(tables, old, new, Shape(tuple(names), {c: kinds[c] for c in columns}), 1000)
+            own = small_change(
+                tables, old, new, Shape(tuple(names), tuple((c, kinds[c]) for c in columns)), 1000
+            )
             assert own is not None
             change = changes_between(tables, old, new, columns)
             expected = Counter[str]() if change is None else _bag(change)

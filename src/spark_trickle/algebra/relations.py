@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from spark_trickle.algebra.comparisons import Comparison
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -53,6 +55,8 @@ class Scan:
     columns: tuple[Column, ...]
     source: str
     operator: Operator
+    only: tuple[Comparison, ...] = ()
+    """Conditions that the relation above asks of every row: those that fail one may be left out."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

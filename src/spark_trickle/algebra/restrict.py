@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
+from spark_trickle.algebra.comparisons import Check
 from spark_trickle.algebra.relations import (
     At,
     Changes,
@@ -35,6 +36,10 @@ from spark_trickle.algebra.relations import (
     Version,
     Whole,
 )
+
+Places = Mapping[int, int]
+"""Key positions, and the columns that carry them."""
+_SELECTIVE = frozenset({Check.EQUAL, Check.ONE_OF, Check.STARTS_WITH})
 
 
 def matching(relation: Node, version: Version, on: tuple[int, ...], keys: KeysOf) -> Matching:
@@ -71,8 +76,10 @@ def restrict(relation: Node, version: Version, on: Mapping[int, int], keys: Keys
                 ),
             )
         case InnerJoin(left=left, right=right):
-            to_left = owned(on, left) | across(on, {r: lt for lt, r in relation.keys})
-            to_right = owned(on, right) | across(on, dict(relation.keys))
+            to_left: Places = owned(on, left) | across(on, {r: lt for lt, r in relation.keys})
+            to_right: Places = owned(on, right) | across(on, dict(relation.keys))
+            if to_left and to_right and relation.keys:
+                to_left, to_right = _first(relation, to_left, to_right)
             return _both(relation, version, to_left, to_right, keys)
         case LookupJoin(left=left):
             # From the right side nothing may be pushed: a NULL key may mean "no partner" as well.
@@ -107,6 +114,23 @@ def _both(
         right = Held(right, keys)
         return replace(join, left=partners(join.left, version, left_keys, right, right_keys), right=right)
     return replace(join, left=left, right=right)
+
+
+def _first(join: InnerJoin, to_left: Places, to_right: Places) -> tuple[Places, Places]:
+    """Keys that reach both sides go into the one of which conditions leave few rows: its partners are fewer still."""
+    left, right = _is_filtered(join.left), _is_filtered(join.right)
+    if left and not right and to_left.keys() >= to_right.keys():
+        return to_left, {}
+    if right and not left and to_right.keys() >= to_left.keys():
+        return {}, to_right
+    return to_left, to_right
+
+
+def _is_filtered(side: Node) -> bool:
+    """A source of which the query asks something, such as one value of a column."""
+    while isinstance(side, RowWise):
+        side = side.child
+    return isinstance(side, Scan) and any(c.check in _SELECTIVE for c in side.only)
 
 
 def partners(

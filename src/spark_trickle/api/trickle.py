@@ -288,7 +288,7 @@ class Trickle:
         """The plan, the plan of its change, what can be maintained, and what the next refresh would do."""
         from spark_trickle.refresh.definitions import CIRCULAR
         from spark_trickle.refresh.graph import read_graph
-        from spark_trickle.refresh.preview import decide, sizes_of, together
+        from spark_trickle.refresh.preview import decide, kept_groups, sizes_of, together
 
         table = self._lookup_text(name_or_query)
         if table is None and len(name_or_query.split()) == 1:
@@ -297,7 +297,7 @@ class Trickle:
         if table is not None:
             prepared = runtime.definitions.of(table)
             sizes = sizes_of(prepared.definition, runtime)
-            notes = together(table.name, read_graph(self._catalog))
+            notes = (*together(table.name, read_graph(self._catalog)), *kept_groups(prepared, runtime))
             # A cycle is refreshed as a whole: what one member alone would do says nothing.
             decision = None if CIRCULAR in table.session_settings else decide(table, prepared, runtime)
             return explain_definition(prepared.definition, sizes, decision, notes)

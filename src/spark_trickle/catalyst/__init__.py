@@ -15,11 +15,13 @@ time.py       functions of time as a source, the clock
 normalize.py  Spark's own rules, in order, until no subquery is left
 rewrite.py    rewrites of our own
 sources.py    the tables at the leaves
+pushed.py     conditions that a source can be read by
 classify.py   plan → relation: one row per operator
 ordering.py   what a query sorts by, and whether that is total
 recursion.py  recursive queries with a counter of their levels
 growth.py     of which inputs an operator only ever wants more
 totals.py     which totals an aggregate can be continued from
+inner.py      groups inside a query, with their totals
 definition.py the whole way
 
 From a relation to rows:

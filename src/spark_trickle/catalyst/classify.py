@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spark_trickle.algebra.relations import (
@@ -42,6 +42,7 @@ from spark_trickle.catalyst.plan import (
     output,
     walk,
 )
+from spark_trickle.catalyst.pushed import comparisons
 from spark_trickle.catalyst.recursion import counts_levels, most_levels
 from spark_trickle.catalyst.time import CLOCK, clock_column
 from spark_trickle.catalyst.volatile import is_volatile
@@ -74,7 +75,7 @@ class Classifier:
     def relation(self, plan: Plan) -> Relation:
         if self._loop == _loop_of(plan):
             return Scan(self.columns(output(plan)), _loop_name(plan.loopId()), Operator(plan, "itself"))
-        source = self.source_of(plan)
+        source = self._source(plan)
         if source is not None:
             return Scan(self._used_columns(plan), source, Operator(plan, f"Scan {source}"))
         now = clock_column(plan)
@@ -82,6 +83,10 @@ class Classifier:
             return self._with_time(plan, now)
         handler = _HANDLERS.get(kind_of(plan))
         return handler(self, plan) if handler else self.whole(plan)
+
+    def _source(self, plan: Plan) -> str | None:
+        """A source, or one of which some columns are dropped at once."""
+        return self.source_of(children(plan)[0]) if only_drops_columns(plan) else self.source_of(plan)
 
     def whole(self, plan: Plan, reason: str = "") -> Whole:
         inputs = tuple(self.relation(child) for child in children(plan))
@@ -125,7 +130,10 @@ class Classifier:
             keeps_rows=kind in {"Project", "Sort"},
             drops_rows=kind == "Filter",
         )
-        return RowWise(self.columns(output(plan)), self.relation(child), operator)
+        inner = self.relation(child)
+        if kind == "Filter" and isinstance(inner, Scan) and self._source(child) is not None:
+            inner = replace(inner, only=comparisons(self.planner, plan.condition(), child))
+        return RowWise(self.columns(output(plan)), inner, operator)
 
     def _with_time(self, plan: Plan, now: Attribute) -> Relation:
         """A projection that adds the time is a join with the clock."""
@@ -326,6 +334,16 @@ def used_columns(plan: Plan) -> frozenset[int]:
 
     visit(plan)
     return frozenset(used)
+
+
+def only_drops_columns(plan: Plan) -> bool:
+    """A projection of a leaf to some of its columns as they are."""
+    if kind_of(plan) != "Project" or children(children(plan)[0]):
+        return False
+    columns = items(plan.projectList())
+    if any(kind_of(e) != "AttributeReference" for e in columns):
+        return False
+    return len({column_id(e) for e in columns}) == len(columns)
 
 
 def position_of(plan: Plan) -> tuple[int, int] | None:

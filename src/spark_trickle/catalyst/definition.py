@@ -13,7 +13,7 @@ from pyspark.sql.types import CalendarIntervalType, NullType, StructField, Struc
 from spark_trickle.algebra.relations import Column, Operator, PerKey, Relation, RowWise, Scan, Whole
 from spark_trickle.algebra.traverse import scans_of, walk
 from spark_trickle.catalyst.analyze import all_plans
-from spark_trickle.catalyst.classify import Classifier, used_columns
+from spark_trickle.catalyst.classify import Classifier, only_drops_columns, used_columns
 from spark_trickle.catalyst.hidden import without_hidden
 from spark_trickle.catalyst.normalize import NotNormalizable, normalize
 from spark_trickle.catalyst.plan import Plan, Planner, children, column_id, kind_of, output
@@ -131,7 +131,29 @@ def _relation(planner: Planner, analyzed: Plan, volatile: Sequence[Volatile], po
 
 
 def _classified(planner: Planner, plan: Plan, volatile: bool) -> Relation:
-    return Classifier(planner, _source_name, used_columns(plan), volatile).relation(plan)
+    used = used_columns(plan)
+    return Classifier(planner, _source_name, used, volatile).relation(_narrowed(planner, plan, used))
+
+
+def _narrowed(planner: Planner, plan: Plan, used: frozenset[int]) -> Plan:
+    """The query over its sources without the columns that nobody uses: what is read by key is handed over whole."""
+    replaced = []
+
+    def visit(node: Plan) -> None:
+        if only_drops_columns(node):
+            return
+        below = children(node)
+        for child in below:
+            visit(child)
+        if not below and _source_name(node) is not None:
+            columns = output(node)
+            # Rows without any column could not be counted.
+            kept = [a for a in columns if column_id(a) in used] or columns[:1]
+            if len(kept) < len(columns):
+                replaced.append((node, planner.project(kept, node)))
+
+    visit(plan)
+    return planner.replace_nodes(plan, replaced) if replaced else plan
 
 
 def _as_a_whole(planner: Planner, analyzed: Plan, reason: str) -> Whole:

@@ -35,7 +35,9 @@ def hold(planner: Planner, frame: DataFrame, most: int = _ALL) -> Plan | None:
     if at_hand:
         planner = planner.driver
         plan = planner.in_one_partition(plan) if planner.needs_a_job(plan) else plan
-    execution = planner.frame(planner.limit(most + 1, plan))._jdf.queryExecution()
+    limited = planner.limit(most + 1, plan)
+    limited.setAnalyzed()  # the frame's plan was; what was put around it needs nothing of the kind
+    execution = planner.frame(limited)._jdf.queryExecution()
     data = evaluated(planner, execution) if at_hand else None
     if data is None:
         rows = execution.executedPlan().executeCollect()
@@ -142,7 +144,9 @@ def arrow_rows(planner: Planner, held: Plan) -> pa.Table:
         held.data().iterator(), held.schema(), _ALL, _ALL, "UTC", True, False
     )
     with pa.ipc.open_stream(batches.next()) as reader:
-        return reader.read_all()
+        rows = reader.read_all()
+    assert rows.num_rows == count(held)  # noqa: S101 - one batch holds them all, or rows would be lost
+    return rows
 
 
 def _projected(planner: Planner, projection: Plan) -> Plan:

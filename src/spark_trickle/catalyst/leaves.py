@@ -8,18 +8,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Protocol
 
 from pyspark.sql import DataFrame
 
+from spark_trickle.algebra.comparisons import Comparison
 from spark_trickle.algebra.relations import NEW, OLD, Node, Relation, Scan, Version
 from spark_trickle.algebra.traverse import scans_of
 from spark_trickle.catalyst import held
 from spark_trickle.catalyst.holder import Holder
 from spark_trickle.catalyst.listing import Values, Within
-from spark_trickle.catalyst.plan import Expression, Plan, Planner, column_id, output
+from spark_trickle.catalyst.plan import Expression, Plan, Planner, column_id, kind_of, output
 from spark_trickle.catalyst.time import CLOCK, at_instant, clock_column
 from spark_trickle.names import WEIGHT
+
+_Asked = tuple[str, tuple[str, ...], tuple[Comparison, ...]]
+"""A source, some of its columns, and which rows may be left out."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +32,13 @@ class Shape:
     """A leaf of the query: all its columns in order, and those that the query uses with their types."""
 
     columns: tuple[str, ...]
-    used: Mapping[str, str]
+    types: tuple[tuple[str, str], ...]
+    only: tuple[Comparison, ...] = ()
+    """Rows that fail one of these may be left out."""
+
+    @cached_property
+    def used(self) -> Mapping[str, str]:
+        return dict(self.types)
 
 
 @dataclass(frozen=True)
@@ -89,7 +100,8 @@ class Leaves:
         self._reader = reader
         self._holder = holder
         self._versions: dict[tuple[int, Version], Plan] = {}
-        self._changes: dict[tuple[str, tuple[str, ...]], AtHand | Plan | None] = {}
+        self._changes: dict[_Asked, AtHand | Plan | None] = {}
+        self._counted: set[tuple[str, tuple[str, ...]]] = set()
         self._alive: list[Node] = []
         self.many = False
         """A source has changed in more rows than the driver holds."""
@@ -121,11 +133,12 @@ class Leaves:
         few = self._reader.whole(scan.source, version, self._shape(scan))
         if few is not None:
             return self._at_hand(scan, few, weighted=False)
-        table, leaf = self._reader.table(scan.source, version, within), scan.operator.payload
-        if table is not None and table.schema().equals(leaf.schema()):  # type: ignore[attr-defined]
-            found = self._planner.under_ids(table, leaf.output())  # type: ignore[attr-defined]
+        table, leaf = self._reader.table(scan.source, version, within), self._table(scan)
+        if table is not None and table.schema().equals(leaf.schema()):
+            found = self._planner.under_ids(table, leaf.output())
             if found is not None:
-                return found
+                own = scan.operator.payload
+                return found if leaf is own else self._planner.with_children(own, [found])
         frame = self._reader.rows(scan.source, version, [c.name for c in scan.columns])
         return self._adopt(scan, self._planner.analyzed(frame), weighted=False)
 
@@ -167,10 +180,11 @@ class Leaves:
         if scan.source == CLOCK:
             return self._clock_change(scan)
         wanted = tuple(c.name for c in scan.columns)
-        key = (scan.source, wanted)
-        if key not in self._changes:
-            self._changes[key] = self._read_change(scan, wanted)
-        change = self._changes[key]
+        # Two scans of one source may leave out different rows.
+        asked = (scan.source, wanted, scan.only)
+        if asked not in self._changes:
+            self._changes[asked] = self._read_change(scan, wanted)
+        change = self._changes[asked]
         if isinstance(change, AtHand):
             return self._at_hand(scan, change, weighted=True)
         return None if change is None else self._adopt(scan, change, weighted=True)
@@ -178,18 +192,29 @@ class Leaves:
     def _read_change(self, scan: Scan, wanted: tuple[str, ...]) -> AtHand | Plan | None:
         small = self._reader.small_change(scan.source, self._shape(scan))
         if small is not None:
-            self.changed_rows += small.rows
-            return small if small.rows else None
+            self._add_rows(scan.source, wanted, small.rows)
+            return small if held.count(small.plan) else None
         frame = self._reader.changes(scan.source, wanted)
         plan = None if frame is None else self._holder.hold(frame)
-        self.changed_rows += self._count(plan)
+        self._add_rows(scan.source, wanted, self._count(plan))
         self.many = self.many or not held.is_held(plan)
         return plan
+
+    def _add_rows(self, source: str, wanted: tuple[str, ...], rows: int) -> None:
+        """Each change is counted once, whoever reads which of its rows."""
+        if (source, wanted) not in self._counted:
+            self._counted.add((source, wanted))
+            self.changed_rows += rows
+
+    def _table(self, scan: Scan) -> Plan:
+        """The leaf of the query itself, with all columns that the table has."""
+        own: Plan = scan.operator.payload
+        return self._planner.memo(scan, "table", lambda: own.child() if kind_of(own) == "Project" else own)
 
     def _shape(self, scan: Scan) -> Shape:
         """What stays the same as long as the definition lives is asked for once."""
         names = self._planner.memo(scan, "names", lambda: _names_of(scan.operator.payload))
-        return Shape(names, {c.name: c.type for c in scan.columns})
+        return Shape(names, tuple((c.name, c.type) for c in scan.columns), scan.only)
 
     def _at_hand(self, scan: Scan, rows: AtHand, weighted: bool) -> Plan:
         """Rows of the driver under the ids of the leaf they stand for."""

@@ -7,7 +7,7 @@ as literals they would be part of the generated code, which would then be compil
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from spark_trickle.catalyst import held
@@ -27,6 +27,8 @@ class Values:
     """The column's, as SQL names it."""
     known: Sequence[int | str]
     with_null: bool
+    found: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What was made of them already, by whoever looks for them."""
 
 
 _MOST_VALUES = 10_000

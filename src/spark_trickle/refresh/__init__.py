@@ -8,6 +8,8 @@ interval.py     measure: from the old frontier to the new one
 results.py      what the verbs give back
 choose.py       decide: a pure function of facts
 compute.py      the rows to change
+kept_groups.py  groups inside a query, kept in memory and continued
+inner_reader.py such groups as sources of the query above them
 described.py    the definition, told by the table itself
 recover.py      what a killed process left behind
 doctor.py       what is wrong, and a catalog rebuilt from the tables

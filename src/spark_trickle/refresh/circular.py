@@ -29,9 +29,11 @@ def circle(reading: Dependencies) -> DefinitionError:
 
 def check_still_straight(table: StreamTable, definition: Definition, runtime: Runtime) -> None:
     """A view that a query reads may lead back to it by now; only a definition can close a circle."""
-    graph = read_graph(runtime.catalog)
-    if set(graph.dependencies.sources(table.name)) == set(definition.sources):
+    with runtime.catalog.begin(write=False) as catalog:
+        known = {row.source_name for row in catalog.dependencies.of(table.id)}
+    if known == set(definition.sources):
         return
+    graph = read_graph(runtime.catalog)
     reading = graph.dependencies.reading(table.name, definition.sources)
     if any(table.name in cycle for cycle in reading.cycles()) or table.name in definition.sources:
         raise circle(reading)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import assert_never
 
 import pyarrow as pa
@@ -17,16 +18,27 @@ from spark_trickle.catalyst.few import Few, arrow_type, difference, netted
 from spark_trickle.catalyst.held import arrow_rows
 from spark_trickle.catalyst.holder import Difference, Holder
 from spark_trickle.catalyst.identity import net
+from spark_trickle.catalyst.inner import Inner
 from spark_trickle.catalyst.leaves import AtHand, Shape
 from spark_trickle.catalyst.listing import Values, Within
 from spark_trickle.catalyst.merge import Groups, Merger
 from spark_trickle.catalyst.plan import Plan, Planner, output
 from spark_trickle.catalyst.time import CLOCK
 from spark_trickle.config import Settings
-from spark_trickle.incremental.maintain import ByKey, ByWeight, Iterate, Recompute, TopRows, Totals
+from spark_trickle.incremental.maintain import (
+    ByKey,
+    ByWeight,
+    Iterate,
+    Maintenance,
+    Recompute,
+    TopRows,
+    Totals,
+)
 from spark_trickle.incremental.prune import Pruner
 from spark_trickle.names import WEIGHT, quote
 from spark_trickle.refresh.definitions import Prepared
+from spark_trickle.refresh.inner_reader import InnerReader
+from spark_trickle.refresh.kept_groups import Continued, Continuing, KeptGroups
 from spark_trickle.refresh.recursion import Derivation
 from spark_trickle.refresh.top_rows import Race
 from spark_trickle.storage.changes import changes_between
@@ -129,15 +141,25 @@ class Computation:
     """Evaluates one definition over one interval; a context manager that lets go of what it held."""
 
     def __init__(
-        self, prepared: Prepared, tables: DeltaTables, old: Moment, new: Moment, settings: Settings
+        self,
+        prepared: Prepared,
+        tables: DeltaTables,
+        old: Moment,
+        new: Moment,
+        settings: Settings,
+        groups: KeptGroups | None = None,
     ) -> None:
+        self._prepared, self._groups, self._old, self._new = prepared, groups, old, new
         self._definition = prepared.definition
         self._planner: Planner = prepared.planner
         self._tables = tables.in_session(prepared.planner.spark)
         self._layout = layout_of(prepared.definition)
-        self._reader = VersionReader(self._tables, old, new, settings.local_change_rows)
+        self._reader: VersionReader | InnerReader = VersionReader(
+            self._tables, old, new, settings.local_change_rows
+        )
         self._holder = Holder(prepared.planner, settings.local_change_rows)
         self._builder = Builder(self._planner, self._reader, self._holder)
+        self._below = self._builder
         before, after = old.snapshots, new.snapshots
         moved = {n for n in after if n in before and before[n] is not after[n]}
         self._changed = frozenset(moved | ({CLOCK} if old.at != new.at else set()))
@@ -153,7 +175,7 @@ class Computation:
     @property
     def changed_rows(self) -> int:
         """Netted change rows read from the sources."""
-        return self._builder.changed_rows
+        return max(self._below.changed_rows, self._builder.changed_rows)
 
     def query(self) -> DataFrame:
         """The whole answer at the new versions, flat."""
@@ -166,7 +188,7 @@ class Computation:
 
     def change(self, stored: Snapshot, *, careful: bool = False) -> Change | None:
         """The netted change of the table, evaluated and held; None when nothing changes."""
-        maintenance = self._definition.careful if careful else self._definition.maintenance
+        maintenance = self._definition.careful if careful else self._above_groups()
         match maintenance:
             case ByWeight():
                 return self._by_weight(maintenance)
@@ -181,6 +203,35 @@ class Computation:
             case Recompute():
                 return self.difference(stored)
         assert_never(maintenance)
+
+    def _above_groups(self) -> Maintenance:
+        """Groups inside the query that are worth keeping are continued first; what is above reads them as sources."""
+        if self._groups is None or not self._groups.most_groups:
+            return self._definition.maintenance
+        ends = [{n: s.source_version for n, s in m.snapshots.items()} for m in (self._old, self._new)]
+        continuing = Continuing(
+            self._planner,
+            self._tables,
+            self._builder,
+            self._holder,
+            partial(Pruner, self._changed, self._whole),
+            self._groups,
+        )
+        found: dict[Inner, Continued] = {}
+        for inner in self._prepared.inner:
+            if inner.sources & self._changed and self._groups.is_worth_keeping(inner, self._new.snapshots):
+                old, new = ({n: end[n] for n in inner.sources} for end in ends)
+                continued = continuing.over(inner, old, new)
+                if continued is not None:
+                    found[inner] = continued
+        if not found:
+            return self._definition.maintenance
+        groups = {inner.scan.source: (inner, continued) for inner, continued in found.items()}
+        self._reader = InnerReader(self._reader, self._planner, self._tables, groups, self._reader.most)
+        self._builder = Builder(self._planner, self._reader, self._holder)
+        moved = {name for name, (_, continued) in groups.items() if continued.change is not None}
+        self._changed = frozenset(self._changed | moved)
+        return self._prepared.above(found)
 
     def difference(self, stored: Snapshot) -> Difference | None:
         """What the whole answer and the stored table do not share, as a change of the table."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -11,11 +12,14 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_trickle.catalog import StreamTable
 from spark_trickle.catalyst.analyze import analyze_frame, analyze_function, analyze_text
 from spark_trickle.catalyst.definition import Definition, define
+from spark_trickle.catalyst.inner import Inner, inner_groups
 from spark_trickle.catalyst.plan import Plan, Planner
 from spark_trickle.catalyst.sessions import meaning_of, session_for
 from spark_trickle.catalyst.views import view_texts
 from spark_trickle.catalyst.volatile import policy_in, refuse_clock_literals
 from spark_trickle.errors import QueryError, StateError
+from spark_trickle.incremental.inner import above
+from spark_trickle.incremental.maintain import Maintenance, maintain
 from spark_trickle.names import shown
 from spark_trickle.refresh.functions import call
 from spark_trickle.storage.tables import DeltaTables
@@ -34,6 +38,30 @@ class Prepared:
 
     planner: Planner
     definition: Definition
+    lasts: bool = True
+    """The next refresh will ask for the same object."""
+
+    @cached_property
+    def inner(self) -> tuple[Inner, ...]:
+        """The groups inside the query that could be kept from one refresh to the next."""
+        definition = self.definition
+        if not self.lasts or definition.volatile or definition.recomputed:
+            return ()
+        return inner_groups(self.planner, definition.relation)
+
+    def above(self, kept: Iterable[Inner]) -> Maintenance:
+        """How the table is maintained if some groups are sources of their own."""
+        chosen = tuple(kept)
+        if chosen not in self._above:
+            replaced = {id(inner.groups): inner.scan for inner in chosen}
+            definition = self.definition
+            columns = tuple(definition.totals.columns) if definition.totals else ()
+            self._above[chosen] = maintain(above(definition.relation, replaced), columns)
+        return self._above[chosen]
+
+    @cached_property
+    def _above(self) -> dict[tuple[Inner, ...], Maintenance]:
+        return {}
 
 
 @dataclass(frozen=True)
@@ -166,7 +194,8 @@ class Definitions:
         planner = self._planner_like(self._spark)
         if CIRCULAR in table.session_settings:
             plan = planner.distinct(plan)
-        return Prepared(planner, define(planner, plan, policy_in(table.session_settings)))
+        definition = define(planner, plan, policy_in(table.session_settings))
+        return Prepared(planner, definition, lasts=False)
 
     def _planner_like(self, spark: SparkSession) -> Planner:
         """A planner in a session of its own that means the same as the given one."""

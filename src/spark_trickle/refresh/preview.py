@@ -32,6 +32,17 @@ def together(name: str, graph: Graph) -> tuple[str, ...]:
     return (f"it is refreshed together with {others}: if one fails, none is changed",)
 
 
+def kept_groups(prepared: Prepared, runtime: Runtime) -> tuple[str, ...]:
+    """Which groups inside the query would be kept from one refresh to the next, a sentence for each."""
+    places = {name: source.location for name, source in prepared.definition.sources.items()}
+    snapshots = {name: runtime.tables.latest_snapshot(place) for name, place in places.items()}
+    worth = [inner for inner in prepared.inner if runtime.groups.is_worth_keeping(inner, snapshots)]
+    return tuple(
+        f"the groups of `{inner.groups.operator.label}` are kept in memory between refreshes of one process"
+        for inner in worth
+    )
+
+
 def decide(table: StreamTable, prepared: Prepared, runtime: Runtime) -> Decision:
     """The same pure decision over the same facts; sources that are stream tables count as they are now."""
     with runtime.catalog.begin(write=False) as catalog:

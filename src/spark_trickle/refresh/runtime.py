@@ -19,6 +19,7 @@ from spark_trickle.clock import Clock, system_clock
 from spark_trickle.config import Settings
 from spark_trickle.errors import TrickleError
 from spark_trickle.refresh.definitions import Definitions
+from spark_trickle.refresh.kept_groups import KeptGroups
 from spark_trickle.storage.tables import DeltaTables
 
 
@@ -41,12 +42,14 @@ class Runtime:
     """Makes tables that other processes created known to Spark, where its catalog cannot."""
     tables: DeltaTables = field(init=False)
     definitions: Definitions = field(init=False)
+    groups: KeptGroups = field(init=False)
 
     def __post_init__(self) -> None:
         self.tables = DeltaTables(
             self.spark, self.settings.driver_scan_rows, self.settings.driver_cache_bytes
         )
         self.definitions = Definitions(self.spark, self.tables, self.rescan)
+        self.groups = KeptGroups(self.settings.kept_groups, self.settings.driver_cache_bytes)
 
     def meaning(self) -> dict[str, str]:
         """What decides how a definition is understood: settings of the session, and our own."""

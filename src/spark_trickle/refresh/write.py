@@ -92,7 +92,7 @@ def _write_change(attempt: Attempt, decision: Decision, *, careful: bool = False
     table, prepared, steps, runtime = attempt.table, attempt.prepared, attempt.steps, attempt.runtime
     stored = runtime.tables.latest_snapshot(table.location)
     old, new = _ends(attempt)
-    with Computation(prepared, runtime.tables, old, new, runtime.settings) as computation:
+    with Computation(prepared, runtime.tables, old, new, runtime.settings, runtime.groups) as computation:
         with steps.step("compute"), time_limit(runtime.spark, decision.limit):
             full = decision.action is Action.FULL
             change = computation.difference(stored) if full else computation.change(stored, careful=careful)

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
-
 from spark_trickle.frontier import Frontier, SourceVersion
-from spark_trickle.storage.files import local_folder
 from spark_trickle.storage.tables import DeltaTables
 
 _KEPT = 2000
@@ -134,7 +129,7 @@ def commits_after(
 
 
 def read_commit(tables: DeltaTables, location: str, version: int) -> Commit:
-    text = _text(tables, location, version)
+    text = tables.commit_text(location, version)
     if text is None:
         return Commit(version, "unknown: its log file is gone", True, None)
     actions: list[dict[str, Any]] = [json.loads(line) for line in text.split("\n") if line.strip()]
@@ -154,20 +149,6 @@ def read_commit(tables: DeltaTables, location: str, version: int) -> Commit:
         tuple(_touched(actions)),
         _counted(info) if feed else None,
     )
-
-
-def _text(tables: DeltaTables, location: str, version: int) -> str | None:
-    """The commit's file; None when it is gone. On a local disk it is read without asking the JVM."""
-    folder = local_folder(location)
-    if folder is not None:
-        with suppress(OSError):
-            return (Path(folder) / "_delta_log" / f"{version:020}.json").read_text(encoding="utf-8")
-    log = tables.log(location)
-    name = tables.jvm.org.apache.spark.sql.delta.util.FileNames.unsafeDeltaFile(log.logPath(), version)
-    try:
-        return str(log.store().read(name, log.newDeltaHadoopConf()).mkString("\n"))
-    except Py4JJavaError:
-        return None
 
 
 def _touched(actions: list[dict[str, Any]]) -> Iterator[Touched]:

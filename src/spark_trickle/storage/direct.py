@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import DataType, LongType, StringType, StructField, StructType
 
+from spark_trickle.algebra.comparisons import Comparison
 from spark_trickle.catalyst.few import arrow_type
 from spark_trickle.catalyst.guard import check_time
 from spark_trickle.catalyst.java import scala_object
@@ -44,15 +45,14 @@ def look_up(
     tables: DeltaTables, snapshot: Snapshot, shape: Shape, keys: Mapping[str, Values], most: int
 ) -> AtHand | None:
     """The rows that have one of the values in each column of `keys`; None: ask Spark."""
-    wanted = {name: found for name, values in keys.items() if (found := _keys(values)) is not None}
+    wanted = {name: found for name, values in keys.items() if (found := keys_of(values)) is not None}
     within = {name: ranges_of_values(keys[name]) for name in wanted}
     fields = _used(snapshot, shape)
     if not wanted or fields is None:
         return None
-    rows = _read(
-        tables, snapshot, snapshot.files_within(within), fields, Terms(wanted, most, tables.most_scanned)
-    )
-    return None if rows is None else as_leaf(tables, snapshot, rows, shape)
+    terms = Terms(wanted, most, tables.most_scanned, only=shape.only)
+    rows = _read(tables, snapshot, snapshot.files_within(within), fields, terms)
+    return None if rows is None else as_leaf(tables, snapshot.schema, rows, shape)
 
 
 def read_whole(tables: DeltaTables, snapshot: Snapshot, shape: Shape, most: int) -> AtHand | None:
@@ -60,10 +60,11 @@ def read_whole(tables: DeltaTables, snapshot: Snapshot, shape: Shape, most: int)
 
     def read() -> AtHand | None:
         fields = _used(snapshot, shape)
-        rows = None if fields is None else _read(tables, snapshot, None, fields, Terms({}, most, most))
-        return None if rows is None else as_leaf(tables, snapshot, rows, shape)
+        terms = Terms({}, most, most, only=shape.only)
+        rows = None if fields is None else _read(tables, snapshot, None, fields, terms)
+        return None if rows is None else as_leaf(tables, snapshot.schema, rows, shape)
 
-    found: AtHand | None = tables.remember_whole(snapshot, (*shape.columns, "", *sorted(shape.used)), read)
+    found: AtHand | None = tables.remember_whole(snapshot, shape, read)
     return found
 
 
@@ -78,7 +79,7 @@ def located(
 
     None: ask Spark.
     """
-    wanted = {name: found for name, values in (keys or {}).items() if (found := _keys(values)) is not None}
+    wanted = {name: found for name, values in (keys or {}).items() if (found := keys_of(values)) is not None}
     fields = described_columns(snapshot, columns)
     if fields is None or (keys is not None and not wanted):
         return None
@@ -95,12 +96,13 @@ def with_places(fields: Sequence[StructField]) -> StructType:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Which rows, how many of them at most, out of how many at most, and whether with their places."""
+    """Which rows, how many of them at most, out of how many at most, whether with their places, and which may miss."""
 
     keys: Mapping[str, Keys]
     most: int
     most_scanned: int
     places: bool = False
+    only: tuple[Comparison, ...] = ()
 
 
 def _read(
@@ -118,33 +120,39 @@ def _read(
     if local_folder(snapshot.place) is None or not tables.most_scanned:
         return None
     kept = tables.columns if terms.keys else NOTHING_KEPT
-    reading = Reading(fields, terms.keys, terms.most, terms.places, kept)
+    reading = Reading(fields, terms.keys, terms.most, terms.places, terms.only, kept)
     try:
         return read_files([_source(tables, snapshot, file, terms.places) for file in chosen], reading)
     except (Unreadable, TooMany):
         return None
 
 
-def as_leaf(tables: DeltaTables, snapshot: Snapshot, rows: pa.Table, shape: Shape) -> AtHand | None:
+def as_leaf(tables: DeltaTables, schema: StructType, rows: pa.Table, shape: Shape) -> AtHand | None:
     """Rows of the used columns, and perhaps a weight, as a relation; with all columns of the leaf if those have types."""
-    kinds = {f.name: f.dataType for f in snapshot.schema.fields}
+    kinds = {f.name: f.dataType for f in schema.fields}
     types = {name: arrow_type(kinds[name]) if name in kinds else None for name in shape.columns}
     complete = all(kind is not None for kind in types.values())
     names = [name for name in shape.columns if complete or name in shape.used]
     columns = [
         rows.column(name) if name in shape.used else pa.nulls(rows.num_rows, types[name]) for name in names
     ]
-    schema = [StructField(name, kinds[name]) for name in names]
+    fields = [StructField(name, kinds[name]) for name in names]
     if WEIGHT in rows.column_names:
         columns.append(rows.column(WEIGHT))
-        schema.append(StructField(WEIGHT, LongType(), nullable=False))
-    table = pa.table(columns, names=[field.name for field in schema]) if columns else None
-    plan = None if table is None else local_relation(tables, table, StructType(schema))
+        fields.append(StructField(WEIGHT, LongType(), nullable=False))
+    table = pa.table(columns, names=[field.name for field in fields]) if columns else None
+    plan = None if table is None else local_relation(tables, table, StructType(fields))
     return None if plan is None else AtHand(plan, rows.num_rows, complete)
 
 
 def local_relation(tables: DeltaTables, rows: pa.Table, schema: StructType) -> Plan | None:
-    """Rows of this process as a relation of the driver."""
+    """Rows of this process as a relation of the driver; None where they are too large for one."""
+    plan = relation(tables, rows, schema)
+    return plan if kind_of(plan) == "LocalRelation" else None
+
+
+def relation(tables: DeltaTables, rows: pa.Table, schema: StructType) -> Plan:
+    """Rows of this process as a leaf of a plan: of the driver, or spread if they are large."""
     stream = pa.BufferOutputStream()
     with pa.ipc.new_stream(stream, rows.schema) as writer:
         # In one piece: Spark stops reading at an empty one.
@@ -158,8 +166,7 @@ def local_relation(tables: DeltaTables, rows: pa.Table, schema: StructType) -> P
     frame = converters.toDataFrame(
         converters.getBatchesFromStream(channel), wanted, tables.spark._jsparkSession, "UTC", True, False
     )
-    plan = frame.queryExecution().analyzed()
-    return plan if kind_of(plan) == "LocalRelation" else None
+    return frame.queryExecution().analyzed()
 
 
 def _used(snapshot: Snapshot, shape: Shape) -> list[Field] | None:
@@ -210,6 +217,14 @@ def path_of(snapshot: Snapshot, path: str) -> str:
     found = local_path(snapshot.place, path)
     if found is None:
         raise Unreadable(path)
+    return found
+
+
+def keys_of(values: Values) -> Keys | None:
+    """What is looked for, the same object for the same values; None for a type by which nothing is looked for."""
+    if "keys" not in values.found:
+        values.found["keys"] = _keys(values)
+    found: Keys | None = values.found["keys"]
     return found
 
 

@@ -19,13 +19,14 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _CALENDAR = "1583-01-01"
 """Some writers count the days before in another calendar."""
 
+Content = tuple[str, str]
+"""The path of a file and its deletion vector."""
+
 
 @dataclass(frozen=True)
 class DataFile:
     """One file of a version."""
 
-    number: int
-    """Its place in the version's list."""
     path: str
     vector: str
     """The deletion vector that hides some of its rows; empty without one."""
@@ -37,7 +38,7 @@ class DataFile:
     """The values that all its rows share, by the names of columns in files."""
 
     @property
-    def content(self) -> tuple[str, str]:
+    def content(self) -> Content:
         """Two files of which this is the same hold the same rows."""
         return self.path, self.vector
 
@@ -116,21 +117,20 @@ def vector_name(vector: Mapping[str, Any]) -> str:
 
 def described(text: str) -> list[DataFile]:
     """The files of a version, from their JSON."""
-    files = []
-    for number, raw in enumerate(json.loads(text)):
-        vector = raw.get("deletionVector") or {}
-        files.append(
-            DataFile(
-                number,
-                raw["path"],
-                vector_name(vector),
-                int(raw["size"]),
-                int(vector.get("cardinality", 0)),
-                raw.get("stats") or "",
-                raw.get("partitionValues") or {},
-            )
-        )
-    return files
+    return [data_file(raw) for raw in json.loads(text)]
+
+
+def data_file(raw: Mapping[str, Any]) -> DataFile:
+    """A file as the log has it."""
+    vector = raw.get("deletionVector") or {}
+    return DataFile(
+        raw["path"],
+        vector_name(vector),
+        int(raw["size"]),
+        int(vector.get("cardinality", 0)),
+        raw.get("stats") or "",
+        raw.get("partitionValues") or {},
+    )
 
 
 def _number(value: object) -> int | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache
 from typing import Any
@@ -18,7 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from spark_trickle.storage.columns import Column, Columns
+from spark_trickle.algebra.comparisons import Comparison
+from spark_trickle.storage.columns import Column, Columns, Place
+from spark_trickle.storage.passing import passing
 
 FILE, POSITION = "__st_file", "__st_position"
 """Where a row lies: the address of its file and its number in it."""
@@ -67,6 +69,14 @@ class Keys:
 
     values: pa.Array
     with_null: bool = False
+    found: dict[Place, Positions] = field(default_factory=dict, compare=False, repr=False)
+    """Where they were found: two versions of a table share most of their files."""
+
+    def places_at(self, place: Place, column: Column) -> Positions:
+        """The same as `places_in`, looked for once in each place."""
+        if place not in self.found:
+            self.found[place] = self.places_in(column)
+        return self.found[place]
 
     def places_in(self, column: Column) -> Positions:
         """The numbers of the rows that have one of the values, in order."""
@@ -111,6 +121,8 @@ class Reading:
     most: int
     places: bool = False
     """With the address and the number of every row."""
+    only: Sequence[Comparison] = ()
+    """Conditions on fields; rows that fail one are left out."""
     kept: Columns = NOTHING_KEPT
     """What was read before."""
 
@@ -190,18 +202,23 @@ class _Piece:
 
     def rows(self, reading: Reading) -> pa.Table:
         count = self.file.metadata.row_group(self.number).num_rows
-        by_name = {field.name: field for field in reading.fields}
+        by_name = {f.name: f for f in reading.fields}
         known: dict[str, Column] = {}
         chosen: Positions | None = self._only(count)
         for name, keys in reading.keys.items():
             if not self._may_meet(by_name[name], keys):
                 return reading.schema.empty_table()
             known |= self._columns([by_name[name]], count, reading.kept)
-            hits = keys.places_in(known[name])
+            hits = keys.places_at(self._place(by_name[name]), known[name])
             chosen = hits if chosen is None else np.intersect1d(chosen, hits, assume_unique=True)
             if not chosen.size:
                 return reading.schema.empty_table()
         chosen = self._shown(np.arange(count) if chosen is None else chosen)
+        for comparison in reading.only:
+            name = comparison.column
+            if chosen.size and name in by_name:
+                known |= self._columns([by_name[name]] if name not in known else [], count, reading.kept)
+                chosen = chosen[passing(comparison, known[name].values.take(chosen))]
         if chosen.size > reading.most:
             raise TooMany
         if not chosen.size:
@@ -238,28 +255,31 @@ class _Piece:
         return True
 
     def _columns(self, fields: Sequence[Field], count: int, kept: Columns) -> dict[str, Column]:
-        places = {f.name: (self.source.path, self.number, ".".join(f.path)) for f in fields}
+        places = {f.name: self._place(f) for f in fields}
         stored = [f for f in fields if not f.is_partition and self._has(f)]
         found: dict[str, Column] = {}
-        for field in stored:
-            known = kept.get(places[field.name])
-            if known is not None and known.values.type == field.type:
-                found[field.name] = known
+        for one in stored:
+            known = kept.get(places[one.name])
+            if known is not None and known.values.type == one.type:
+                found[one.name] = known
         missing = [f for f in stored if f.name not in found]
         if missing:
             read = self.file.read_row_group(
                 self.number, columns=[".".join(f.path) for f in missing], use_threads=False
             )
-            for field in missing:
-                values = _typed(_inside(read.column(field.path[0]), field.path[1:]), field.type)
-                found[field.name] = kept.keep(places[field.name], values)
-        for field in fields:
-            if field.is_partition:
-                value = _partition_value(self.source.partition.get(field.path[0]), field.type)
-                found[field.name] = Column(pa.chunked_array([pa.repeat(value, count)]))
-            elif field.name not in found:
-                found[field.name] = Column(pa.chunked_array([pa.nulls(count, field.type)]))
+            for one in missing:
+                values = _typed(_inside(read.column(one.path[0]), one.path[1:]), one.type)
+                found[one.name] = kept.keep(places[one.name], values)
+        for one in fields:
+            if one.is_partition:
+                value = _partition_value(self.source.partition.get(one.path[0]), one.type)
+                found[one.name] = Column(pa.chunked_array([pa.repeat(value, count)]))
+            elif one.name not in found:
+                found[one.name] = Column(pa.chunked_array([pa.nulls(count, one.type)]))
         return found
+
+    def _place(self, field: Field) -> Place:
+        return self.source.path, self.number, ".".join(field.path)
 
     def _has(self, field: Field) -> bool:
         """A file that was written before a column was added does not have it: its values are NULL."""
@@ -321,8 +341,9 @@ def _has_one_calendar(footer: pq.FileMetaData) -> bool:
 
 
 def _check_calendar(footer: pq.FileMetaData, reading: Reading) -> None:
-    """Keys that are days cannot be looked for where days may be counted otherwise."""
-    asked = [field for field in reading.fields if field.name in reading.keys and _is_time(field.type)]
+    """Days cannot be looked for, or compared, where they may be counted otherwise."""
+    names = {*reading.keys, *(comparison.column for comparison in reading.only)}
+    asked = [field for field in reading.fields if field.name in names and _is_time(field.type)]
     if asked and not _has_one_calendar(footer):
         raise Unreadable("days may be counted otherwise")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 
 from spark_trickle.catalyst.few import arrow_type, netted
@@ -12,6 +14,7 @@ from spark_trickle.names import WEIGHT
 from spark_trickle.storage.changes import changed_rows, changes_between, has_feed
 from spark_trickle.storage.direct import as_leaf
 from spark_trickle.storage.feed import read_feed
+from spark_trickle.storage.passing import filtered
 from spark_trickle.storage.tables import DeltaTables, Snapshot
 
 
@@ -26,7 +29,9 @@ def small_change(tables: DeltaTables, old: Snapshot, new: Snapshot, shape: Shape
     change = tables.remember_change(old, new, lambda: _read(tables, old, new, most))
     if change is None:
         return None
-    return as_leaf(tables, new, netted(change, [c for c in shape.columns if c in shape.used]), shape)
+    rows = netted(change, [c for c in shape.columns if c in shape.used])
+    leaf = as_leaf(tables, new.schema, filtered(rows, shape.only), shape)
+    return None if leaf is None else replace(leaf, rows=rows.num_rows)
 
 
 def _read(tables: DeltaTables, old: Snapshot, new: Snapshot, most: int) -> pa.Table | None:

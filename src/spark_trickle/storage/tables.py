@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -24,7 +26,8 @@ from spark_trickle.errors import SourceError
 from spark_trickle.frontier import SourceVersion
 from spark_trickle.names import quote
 from spark_trickle.storage.columns import Columns
-from spark_trickle.storage.files import DataFile, described
+from spark_trickle.storage.files import Content, DataFile, described, local_folder
+from spark_trickle.storage.following import Following, following
 from spark_trickle.storage.marks import Mark, newest_mark
 from spark_trickle.storage.parquet import Positions
 
@@ -35,6 +38,8 @@ _SHARED = 2
 _KEPT_SNAPSHOTS = 64
 _KEPT_CHANGES = 16
 _KEPT_VECTORS = 4096
+_FOLLOWED = 100
+"""After more commits than that, Delta has a checkpoint to read the files from."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +53,8 @@ class Snapshot:
     """Writes objects of the log as JSON."""
     table_id: str
     version: int
+    derived: Mapping[Content, DataFile] | None = None
+    """Its files by content, in the order of `files`, where somebody knows them already."""
     changed_since: dict[int, int | None] = field(default_factory=dict)
     """How many rows may have changed since other versions, as far as somebody has asked."""
 
@@ -65,9 +72,13 @@ class Snapshot:
         return self.configuration.get(name, "")
 
     @cached_property
-    def by_content(self) -> dict[tuple[str, str], DataFile]:
+    def by_content(self) -> Mapping[Content, DataFile]:
         """Files by path and deletion vector: a key that two versions share holds the same rows in both."""
-        return {file.content: file for file in described(self._json)}
+        return self.derived or {file.content: file for file in described(self._json)}
+
+    @cached_property
+    def _numbers(self) -> dict[Content, int]:
+        return {content: number for number, content in enumerate(self.by_content)}
 
     @property
     def _json(self) -> str:
@@ -79,7 +90,7 @@ class Snapshot:
 
     def action(self, file: DataFile) -> Any:
         """The file as Delta has it."""
-        return self._listed.apply(file.number)
+        return self._listed.apply(self._numbers[file.content])
 
     @cached_property
     def configuration(self) -> dict[str, str]:
@@ -121,12 +132,22 @@ class Snapshot:
 
     def may_be_unique(self, column: str) -> bool:
         """The column's whole numbers or days lie far enough apart that hardly two rows need to share one."""
+        span = self._span(column)
+        return span is not None and self.row_count <= _SHARED * span
+
+    def most_values(self, column: str) -> int:
+        """A column has no more different values than that."""
+        span = self._span(column)
+        return self.row_count if span is None else min(span, self.row_count)
+
+    def _span(self, column: str) -> int | None:
+        """How many whole numbers or days lie between the ends of a column; None where its files do not tell them."""
         name = self._written_names.get(column, "")
         ends = [file.ends(name) for file in self.by_content.values()]
         known = [pair for pair in ends if pair is not None]
         if not known or len(known) < len(ends):
-            return False
-        return self.row_count <= _SHARED * (max(high for _, high in known) - min(low for low, _ in known) + 1)
+            return None
+        return max(high for _, high in known) - min(low for low, _ in known) + 1
 
     @cached_property
     def size_in_bytes(self) -> int:
@@ -170,7 +191,7 @@ class DeltaTables:
         self._kept: OrderedDict[tuple[str, str, int], Snapshot] = OrderedDict()
         self._leaves: WeakKeyDictionary[Snapshot, Any] = WeakKeyDictionary()
         self._changes: OrderedDict[tuple[str, str, int, int], Any] = OrderedDict()
-        self._whole: WeakKeyDictionary[Snapshot, dict[tuple[str, ...], Any]] = WeakKeyDictionary()
+        self._whole: WeakKeyDictionary[Snapshot, dict[Any, Any]] = WeakKeyDictionary()
         self._newest: dict[str, _Newest] = {}
         self.commits: OrderedDict[tuple[str, int], Any] = OrderedDict()
         """What commits say, by table id and version; see `commits`."""
@@ -252,12 +273,12 @@ class DeltaTables:
                 self._changes.popitem(last=False)
         return found
 
-    def remember_whole(self, snapshot: Snapshot, columns: tuple[str, ...], read: Callable[[], Any]) -> Any:
-        """Some columns of all rows of a small table, read once for all who ask."""
+    def remember_whole(self, snapshot: Snapshot, what: Any, read: Callable[[], Any]) -> Any:
+        """What is asked of all rows of a small table, read once for all who ask the same."""
         kept = self._whole.setdefault(snapshot, {})
-        if columns not in kept:
-            kept[columns] = read()
-        return kept[columns]
+        if what not in kept:
+            kept[what] = read()
+        return kept[what]
 
     def address(self, snapshot: Snapshot, file: DataFile) -> str:
         """The file as `_metadata.file_path` has it."""
@@ -337,6 +358,26 @@ class DeltaTables:
             return checksum.get().allFiles().get()
         return self.jvm.org.apache.spark.api.python.PythonUtils.toSeq(state.allFiles().collectAsList())
 
+    def _continued(self, key: tuple[str, str, int], log: Any, state: Any) -> Snapshot | None:
+        """A version whose files are told by those of an earlier one and the commits since: no Spark job."""
+        location, table_id, version = key
+        with self._guard:
+            known = [s for (place, own, _), s in self._kept.items() if (place, own) == (location, table_id)]
+        before = max((s for s in known if s.version < version), key=lambda s: s.version, default=None)
+        if before is None or version - before.version > _FOLLOWED:
+            return None
+        texts = (self.commit_text(location, number) for number in range(before.version + 1, version + 1))
+        found = following(before.by_content, texts)
+        if found is None:
+            return None
+        return Snapshot(log, state, self._listed(before, found), self._mapper, table_id, version, found.files)
+
+    def _listed(self, before: Snapshot, found: Following) -> Any:
+        """The files as Delta has them, in the order of `found.files`."""
+        gone = scala_seq(self.jvm, [before.action(file) for file in found.gone]).toSet()
+        read = self._delta.actions.Action.fromJson
+        return before.files.filterNot(gone).appendedAll(scala_seq(self.jvm, map(read, found.added)))
+
     def latest_state(self, location: str) -> tuple[Any, Any]:
         """The log and its newest snapshot, as Delta has them."""
         known = self._newest.get(location)
@@ -357,8 +398,23 @@ class DeltaTables:
         except (PySparkException, Py4JJavaError) as error:
             raise VersionUnavailable(f"version {version} is no longer in the table's log") from error
 
+    def commit_text(self, location: str, version: int) -> str | None:
+        """The file of a commit; None when it is gone. On a local disk it is read without asking the JVM."""
+        folder = local_folder(location)
+        if folder is not None:
+            with suppress(OSError):
+                return (Path(folder) / "_delta_log" / f"{version:020}.json").read_text(encoding="utf-8")
+        log = self.log(location)
+        name = self._delta.util.FileNames.unsafeDeltaFile(log.logPath(), version)
+        try:
+            return str(log.store().read(name, log.newDeltaHadoopConf()).mkString("\n"))
+        except Py4JJavaError:
+            return None
+
     def _remember(self, key: tuple[str, str, int], log: Any, state: Any) -> Snapshot:
-        snapshot = Snapshot(log, state, self._files_of(state), self._mapper, key[1], key[2])
+        snapshot = self._continued(key, log, state) or Snapshot(
+            log, state, self._files_of(state), self._mapper, key[1], key[2]
+        )
         with self._guard:
             self._kept[key] = snapshot
             while len(self._kept) > _KEPT_SNAPSHOTS:
