@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from spark_trickle.algebra.comparisons import Check, Comparison
 from spark_trickle.storage.parquet import Field, Keys, Reading, Source, TooMany, Unreadable, read_files
-from spark_trickle.storage.small_write import statistics
+from spark_trickle.storage.small_write import statistics, written_file
 
 _SPARK = {"org.apache.spark.version": "4.2.0"}
 _K, _V = Field("k", ("k",), pa.int64()), Field("v", ("v",), pa.string())
@@ -96,6 +97,31 @@ def test_old_days_are_left_to_spark_unless_it_wrote_them_as_it_does_today(
         read_files([old], everything)
     with pytest.raises(Unreadable):
         read_files([old], Reading([field], {"t": Keys(pa.array(days, pa.date32()))}, 9))
+
+
+def test_conditions_on_days_leave_no_row_out_where_days_may_be_counted_otherwise(tmp_path: Path) -> None:
+    days = [datetime.date(2023, 1, 1), datetime.date(2024, 1, 1)]
+    column = {"k": pa.array([1, 2], pa.int64()), "t": pa.array(days, pa.date32())}
+    field, late = Field("t", ("t",), pa.date32()), Comparison("t", Check.AT_LEAST, (days[1],))
+    second = Comparison("k", Check.EQUAL, (2,))
+    by_whom = {"today": _file(tmp_path, column), "unknown": _file(tmp_path, column, {"other": "writer"})}
+
+    def keys(writer: str, *only: Comparison) -> list[int]:
+        rows = read_files([Source(by_whom[writer], "", {})], Reading([_K, field], {}, 9, only=only))
+        return rows.column("k").to_pylist()
+
+    assert keys("today", late) == [2]
+    assert keys("unknown", late) == [1, 2]
+    assert keys("unknown", late, second) == [2]
+
+
+def test_files_written_here_say_that_their_days_are_counted_as_spark_does(tmp_path: Path) -> None:
+    days = pa.table({"t": pa.array([datetime.date(1500, 1, 1)], pa.date32())})
+    written_file(tmp_path, "own.parquet", days)
+    rows = read_files(
+        [Source(str(tmp_path / "own.parquet"), "", {})], Reading([Field("t", ("t",), pa.date32())], {}, 9)
+    )
+    assert rows.equals(days)
 
 
 def test_a_file_that_is_gone_or_broken_is_left_to_spark(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import lru_cache
 from typing import Any
@@ -171,7 +171,9 @@ def _read_file(source: Source, reading: Reading) -> pa.Table:
         footer, schema = _footer(source.path)
     except (OSError, pa.ArrowException) as error:
         raise Unreadable(str(error)) from error
-    _check_calendar(footer, reading)
+    certain = not _needs_calendar(reading) or _has_one_calendar(footer)
+    if not certain:
+        reading = _without_days(reading)
     parts = []
     try:
         with pq.ParquetFile(
@@ -185,7 +187,7 @@ def _read_file(source: Source, reading: Reading) -> pa.Table:
     except (OSError, pa.ArrowException) as error:
         raise Unreadable(str(error)) from error
     found = pa.concat_tables(parts) if parts else reading.schema.empty_table()
-    if _needs_calendar(reading) and not _has_one_calendar(footer):
+    if not certain:
         _check_recent(found)
     return found
 
@@ -340,12 +342,12 @@ def _has_one_calendar(footer: pq.FileMetaData) -> bool:
     )
 
 
-def _check_calendar(footer: pq.FileMetaData, reading: Reading) -> None:
-    """Days cannot be looked for, or compared, where they may be counted otherwise."""
-    names = {*reading.keys, *(comparison.column for comparison in reading.only)}
-    asked = [field for field in reading.fields if field.name in names and _is_time(field.type)]
-    if asked and not _has_one_calendar(footer):
+def _without_days(reading: Reading) -> Reading:
+    """What may be asked of a file whose days may be counted otherwise: they cannot be looked for, and leave no row out."""
+    days = {field.name for field in reading.fields if _is_time(field.type)}
+    if days & reading.keys.keys():
         raise Unreadable("days may be counted otherwise")
+    return replace(reading, only=[one for one in reading.only if one.column not in days])
 
 
 def _check_recent(rows: pa.Table) -> None:

@@ -55,14 +55,14 @@ def write_files(
     if added.num_rows:
         name = f"part-00000-{uuid.uuid4()}-c000.snappy.parquet"
         actions.append(
-            {"add": _written(folder, name, added) | {"dataChange": True, "stats": statistics(added)}}
+            {"add": written_file(folder, name, added) | {"dataChange": True, "stats": statistics(added)}}
         )
     if feed:
         removed = rows.take(pa.array(np.repeat(np.arange(len(weights)), np.maximum(-weights, 0))))
         kinds = pa.array(["delete"] * removed.num_rows + ["insert"] * added.num_rows, pa.string())
         changes = pa.concat_tables([removed, added]).append_column("_change_type", kinds)
         name = f"{_FEED_FOLDER}/cdc-00000-{uuid.uuid4()}.c000.snappy.parquet"
-        actions.append({"cdc": _written(folder, name, changes) | {"dataChange": False}})
+        actions.append({"cdc": written_file(folder, name, changes) | {"dataChange": False}})
     read = tables.jvm.org.apache.spark.sql.delta.actions.Action.fromJson
     return [read(json.dumps(action)) for action in actions]
 
@@ -81,16 +81,19 @@ def _packed(rows: pa.Table, layout: Layout) -> pa.Table:
     return pa.table(packed, names=names)
 
 
-def _written(folder: Path, name: str, rows: pa.Table) -> dict[str, Any]:
+def written_file(folder: Path, name: str, rows: pa.Table) -> dict[str, Any]:
+    """A file as an action of the log names it. It tells its writer: Spark then knows how its days are counted."""
     path = folder / name
     path.parent.mkdir(exist_ok=True)
-    pq.write_table(
-        rows.replace_schema_metadata(_WRITER),
+    with pq.ParquetWriter(
         path,
+        rows.schema.remove_metadata(),
         compression="snappy",
         store_decimal_as_integer=True,
         store_schema=False,
-    )
+    ) as file:
+        file.write_table(rows.replace_schema_metadata(None))
+        file.add_key_value_metadata(_WRITER)
     found = path.stat()
     return {
         "path": name,
