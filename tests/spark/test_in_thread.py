@@ -143,3 +143,29 @@ def test_what_spark_reads_is_not_brought_into_one_partition(
     trickle.sql("DELETE FROM b WHERE id = 4")
     checked.refresh(Action.DIFFERENTIAL)
     assert all(gathered)
+
+
+@pytest.mark.parametrize("most_scanned", [10**8, 0], ids=["in the thread", "by jobs"])
+def test_operators_find_the_settings_of_the_definition_while_they_run(
+    trickle: Trickle, database: str, monkeypatch: pytest.MonkeyPatch, most_scanned: int
+) -> None:
+    """What happens to a key that a map has twice is a setting that Spark asks for when it makes the first map."""
+    for table in ("a", "b"):
+        trickle.sql(f"CREATE TABLE {table} (id BIGINT, next BIGINT, v INT) USING delta")
+        trickle.sql(f"INSERT INTO {table} SELECT id, id % 7, id % 5 FROM range(30)")
+    query = (
+        "SELECT b.v, COUNT(element_at(map(1, 10, a.v, 20), 1)) AS n, MAX(element_at(map(1, 10, a.v, 20), 1)) AS m "
+        "FROM a JOIN b ON a.next = b.id GROUP BY b.v"
+    )
+    policy = "spark.sql.mapKeyDedupPolicy"
+    monkeypatch.setattr(trickle._runtime.tables, "most_scanned", most_scanned)
+    trickle.spark.conf.set(policy, "LAST_WIN")
+    try:
+        trickle.create_stream_table("st", query, "manual", "DIFFERENTIAL")
+        checked = Checked(trickle, "st", query)
+        checked.created()
+        trickle.sql("INSERT INTO a VALUES (31, 3, 1), (32, 4, 2)")
+        trickle.sql("DELETE FROM b WHERE id = 4")
+        checked.refresh(Action.DIFFERENTIAL)
+    finally:
+        trickle.spark.conf.unset(policy)

@@ -40,7 +40,8 @@ def hold(planner: Planner, frame: DataFrame, most: int = _ALL) -> Plan | None:
     execution = planner.frame(limited)._jdf.queryExecution()
     data = evaluated(planner, execution) if at_hand else None
     if data is None:
-        rows = execution.executedPlan().executeCollect()
+        with planner.in_jobs():
+            rows = execution.executedPlan().executeCollect()
         data = planner.jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(rows)
     if int(data.size()) > most:
         return None

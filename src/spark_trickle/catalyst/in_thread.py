@@ -74,7 +74,7 @@ def _task(planner: Planner) -> Iterator[Any]:
     environment = spark.SparkEnv.get()
     number, memory, blocks = -next(_NUMBERS), environment.memoryManager(), environment.blockManager()
     own = spark.memory.TaskMemoryManager(memory, number)
-    properties, metrics = planner.jvm.java.util.Properties(), spark.executor.TaskMetrics.empty()
+    properties, metrics = planner.settings_for_tasks, spark.executor.TaskMetrics.empty()
     resources = scala_object(planner.jvm.scala.collection.immutable, "Map").empty()
     task = spark.TaskContextImpl(
         0, 0, 0, number, 0, 1, own, properties, environment.metricsSystem(), metrics, 1, resources

@@ -6,7 +6,8 @@ touches their methods.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, reduce
 from typing import Any
@@ -222,6 +223,27 @@ class Planner:
         for name, value in _FOR_FEW_ROWS.items():
             other.spark.conf.set(name, value)
         return other
+
+    @cached_property
+    def settings_for_tasks(self) -> Any:
+        """The session's settings as properties of a task: operators ask for some of them only while they run."""
+        every = self.session.sessionState().conf().getAllConfs()
+        properties = self.jvm.java.util.Properties()
+        properties.putAll(self.jvm.scala.jdk.javaapi.CollectionConverters.asJava(every))
+        return properties
+
+    @contextmanager
+    def in_jobs(self) -> Iterator[None]:
+        """Jobs that this thread starts see the session's settings, as they do when Spark itself starts them."""
+        context = self.spark.sparkContext._jsc.sc()
+        before = context.getLocalProperties()
+        own = before.clone()
+        own.putAll(self.settings_for_tasks)
+        context.setLocalProperties(own)
+        try:
+            yield
+        finally:
+            context.setLocalProperties(before)
 
     def needs_a_job(self, plan: Plan) -> bool:
         """More is done with rows at hand than to project, to filter and to limit them."""
