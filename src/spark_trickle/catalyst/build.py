@@ -39,13 +39,14 @@ from spark_trickle.algebra.relations import (
 from spark_trickle.algebra.shared import Sharing, parts_of
 from spark_trickle.catalyst import held
 from spark_trickle.catalyst.holder import Holder
+from spark_trickle.catalyst.later import later
 from spark_trickle.catalyst.leaves import Leaves, Reader
 from spark_trickle.catalyst.plan import (
     Attribute,
     Expression,
     Plan,
     Planner,
-    column_id,
+    column_ids,
     items,
     kind_of,
     output,
@@ -161,10 +162,10 @@ class Builder:
         payload = node.operator.payload
         if not child.weighted:
             return Built(self._planner.with_children(payload, [child.plan]), False)
-        weight = child.plan.output().last()
+        weight = later(child.plan).output().last()
         kind = kind_of(payload)
         if kind == "Project":
-            columns = payload.projectList().appended(weight)  # type: ignore[attr-defined]
+            columns = later(payload).projectList().appended(weight)
             return Built(self._planner.logical.Project(columns, child.plan), True)
         if kind == "Expand":
             return Built(self._expand(payload, child.plan, weight), True)
@@ -201,11 +202,11 @@ class Builder:
             joined = self._planner.in_one(joined)
         if not left.weighted:
             return Built(joined, right.weighted)
-        place = left.plan.output().size() - 1
+        place = later(left.plan).output().size() - 1
         if right.weighted:
-            weight = self._product(left.plan.output().last(), right.plan.output().last())
+            weight = self._product(later(left.plan).output().last(), later(right.plan).output().last())
             return Built(self._planner.project([*output(payload), weight], joined), True)
-        last = joined.output().size() - 1 == place
+        last = later(joined).output().size() - 1 == place
         return Built(joined if last else self._planner.last_to_end(joined, place), True)
 
     def _are_at_hand(self, node: Node | KeysOf) -> bool:
@@ -312,7 +313,8 @@ class Builder:
     def _attribute(self, plan: Plan, column: int) -> Attribute:
         """A column of a plan by its id, which means the same in every plan of a definition."""
         if column not in self._attributes:
-            self._attributes.update((column_id(a), a) for a in output(plan))
+            columns = output(plan)
+            self._attributes.update(zip(column_ids(columns), columns, strict=True))
         return self._attributes[column]
 
     def _partners(self, left: Built | None, change: Built | None, join: LookupJoin) -> Built | None:
@@ -350,7 +352,7 @@ class Builder:
         change = self._holder.netted(self._planner.frame(child.plan))
         if change is None:
             return None
-        attributes = child.plan.output().init().appended(change.output().last())
+        attributes = later(child.plan).output().init().appended(later(change).output().last())
         found = self._planner.under_ids(change, attributes)
         return Built(found or self._planner.readdress(change, output(child.plan)[:-1], weight=True), True)
 

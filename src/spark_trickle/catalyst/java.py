@@ -9,9 +9,11 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from py4j.java_gateway import JavaClass, JavaPackage
+from py4j.java_gateway import JavaClass, JavaMember, JavaPackage
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
+
+from spark_trickle.catalyst.later import Method, active, can_be_noted
 
 _AT_ONCE = 10
 
@@ -26,11 +28,16 @@ class _Names:
         found = getattr(self._target, name)
         if isinstance(found, JavaPackage | JavaClass):
             found = _Names(found)
+        elif isinstance(found, JavaMember):
+            found = Method(found.target_id, name, found)
         setattr(self, name, found)
         return found
 
     def __call__(self, *arguments: Any) -> Any:
         """A new object of the class."""
+        calls = active()
+        if calls is not None and can_be_noted(arguments):
+            return calls.made(self._target._fqn, arguments)
         return self._target(*arguments)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from spark_trickle.catalyst.later import later
 from spark_trickle.catalyst.plan import Attribute, Expression, Plan, Planner, items, output
 from spark_trickle.catalyst.totals import WIDE, Merge, RunningTotals, Total, is_decimal, is_plain
 
@@ -31,12 +32,13 @@ class Merger:
 
     def _only(self, aggregate: Expression, condition: Expression) -> Expression:
         """The same aggregate over the rows that fulfil one more condition."""
-        planner, where = self.planner, aggregate.filter()
-        both = planner.all_of([where.get(), condition] if where.isDefined() else [condition])
+        planner = self.planner
+        where = planner.memo(aggregate, "filter", lambda: _condition_of(aggregate))
+        both = planner.all_of([condition] if where is None else [where, condition])
         # A function of its own: two that share one also share the columns of their buffers.
-        function = aggregate.aggregateFunction().clone()
-        arguments = items(function.children())
-        if all(map(is_plain, arguments)):
+        function = later(aggregate).aggregateFunction().clone()
+        arguments, plain = planner.memo(aggregate, "arguments", lambda: _arguments_of(aggregate))
+        if plain:
             return function.toAggregateExpression(False, planner.some(both))
         inside = [planner.only_if(both, argument) for argument in arguments]
         return function.withNewChildren(planner.seq(inside)).toAggregateExpression()
@@ -93,7 +95,9 @@ class Merger:
 
     def _summand(self, total: Total, value: Expression) -> Expression:
         """In a decimal type: integers have a negative each, and sums of sums their room."""
-        return value if is_decimal(total.attribute.dataType()) else self.planner.cast_to(value, WIDE)
+        own = total.attribute
+        exact = self.planner.memo(own, "decimal", lambda: is_decimal(own.dataType()))
+        return value if exact else self.planner.cast_to(value, WIDE)
 
     def _lacking(self, before: Sequence[Expression]) -> Expression:
         """A stored row whose totals do not tell: a sum that went beyond its type."""
@@ -178,6 +182,17 @@ class Merger:
         wrong += [doubt.transformUp(own) for doubt in self.running.doubts]
         doubtful = planner.alias(planner.any_of(wrong), "doubtful")
         return planner.project([*found[:k], *named, known, doubtful], grouped)
+
+
+def _condition_of(aggregate: Expression) -> Expression | None:
+    where = aggregate.filter()
+    return where.get() if where.isDefined() else None
+
+
+def _arguments_of(aggregate: Expression) -> tuple[list[Expression], bool]:
+    """What it is computed from, and whether that is nothing but columns and constants."""
+    arguments = items(aggregate.aggregateFunction().children())
+    return arguments, all(map(is_plain, arguments))
 
 
 @dataclass(frozen=True)

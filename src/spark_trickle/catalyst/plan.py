@@ -15,6 +15,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_trickle.catalyst.java import java, scala_seq
+from spark_trickle.catalyst.later import Later, later, texts
 from spark_trickle.names import WEIGHT
 
 Plan = Any
@@ -22,6 +23,8 @@ Expression = Any
 Attribute = Any
 
 _FEW = 16
+_KIND = "__st_kind"
+"""Where the class of a JVM object is noted once it is known."""
 _JOBS = ("AGGREGATE", "DISTINCT_LIKE", "EXCEPT", "GENERATE", "INTERSECT", "JOIN", "SORT", "UNION", "WINDOW")
 _FOR_FEW_ROWS = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
@@ -62,7 +65,7 @@ class Planner:
         """Something that stays the same for a part of a definition, found out once: asking the JVM takes time."""
         key = (id(of), what)
         if key not in self._memo:
-            self._memo[key] = (of, find())  # kept alive: ids are only unique among living objects
+            self._memo[key] = (of, _made(find()))  # kept alive: ids are only unique among living objects
         return self._memo[key][1]
 
     # Scala collections
@@ -86,7 +89,7 @@ class Planner:
         return DataFrame(self.jvm.org.apache.spark.sql.classic.Dataset.ofRows(self.session, plan), self.spark)
 
     def analyzed(self, frame: DataFrame) -> Plan:
-        return frame._jdf.queryExecution().analyzed()
+        return later(frame._jdf).queryExecution().analyzed()
 
     def view_text(self, name: str) -> str:
         """The text of a view as the session's catalog has it now; empty when there is none."""
@@ -127,9 +130,15 @@ class Planner:
         return self._parsed(f"{value}")
 
     def _parsed(self, constant: str) -> Expression:
-        if constant not in self._constants:
-            self._constants[constant] = self._parser().parseExpression(constant)
-        return self._constants[constant]
+        return self._constant(constant, lambda: self._parser().parseExpression(constant))
+
+    def _type_of(self, ddl: str) -> Any:
+        return self._constant(f"type {ddl}", lambda: self._parser().parseDataType(ddl))
+
+    def _constant(self, name: str, find: Callable[[], Any]) -> Any:
+        if name not in self._constants:
+            self._constants[name] = _made(find())
+        return self._constants[name]
 
     def _parser(self) -> Any:
         return self.session.sessionState().sqlParser()
@@ -151,15 +160,15 @@ class Planner:
 
     def cast_to(self, child: Expression, ddl: str) -> Expression:
         """A cast between numbers."""
-        return self.expressions.Cast(child, self._parser().parseDataType(ddl), self.none)
+        return self.expressions.Cast(child, self._type_of(ddl), self.none)
 
     def try_cast(self, child: Expression, data_type: Any) -> Expression:
         """A cast that gives NULL where the value does not fit."""
-        mode = self.expressions.EvalMode.TRY()
+        mode = self._constant("TRY", self.expressions.EvalMode.TRY)
         return self.expressions.Cast(child, data_type, self.none, mode)
 
     def try_cast_to(self, child: Expression, ddl: str) -> Expression:
-        return self.try_cast(child, self._parser().parseDataType(ddl))
+        return self.try_cast(child, self._type_of(ddl))
 
     def _type(self, name: str) -> Any:
         return getattr(getattr(self.jvm.org.apache.spark.sql.types, f"{name}$"), "MODULE$")
@@ -247,10 +256,9 @@ class Planner:
 
     def needs_a_job(self, plan: Plan) -> bool:
         """More is done with rows at hand than to project, to filter and to limit them."""
-        if "patterns" not in self._constants:
-            patterns = self.jvm.org.apache.spark.sql.catalyst.trees.TreePattern
-            self._constants["patterns"] = self.seq([getattr(patterns, name)() for name in _JOBS])
-        return bool(plan.containsAnyPattern(self._constants["patterns"]))
+        patterns = self.jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+        wanted = self._constant("patterns", lambda: self.seq([getattr(patterns, name)() for name in _JOBS]))
+        return bool(later(plan).containsAnyPattern(wanted))
 
     def in_one_partition(self, plan: Plan) -> Plan:
         """A plan over rows at hand with each of its relations in one partition: it is one job of one task."""
@@ -259,7 +267,7 @@ class Planner:
 
     def is_at_hand(self, plan: Plan) -> bool:
         """All its rows come from relations that the driver holds."""
-        return all(kind_of(leaf) == "LocalRelation" for leaf in items(plan.collectLeaves()))
+        return all(kind == "LocalRelation" for kind in kinds_of(items(later(plan).collectLeaves())))
 
     def distinct(self, plan: Plan) -> Plan:
         return self.logical.Distinct(plan)
@@ -361,7 +369,7 @@ class Planner:
     # Rewriting
 
     def with_children(self, plan: Plan, children: Sequence[Plan]) -> Plan:
-        return plan.withNewChildren(self.seq(children))
+        return later(plan).withNewChildren(self.seq(children))
 
     def replace_expressions(self, plan: Plan, replacements: Mapping[Expression, Expression]) -> Plan:
         return plan.transformExpressionsUp(self.mapping(replacements.items()))
@@ -372,11 +380,19 @@ class Planner:
 
     def replace_nodes(self, plan: Plan, replacements: Iterable[tuple[Plan, Plan]]) -> Plan:
         """Every occurrence of a node replaced, inside subqueries too."""
-        return plan.transformUpWithSubqueries(self.mapping(replacements))
+        return later(plan).transformUpWithSubqueries(self.mapping(replacements))
+
+
+def _made(found: Any) -> Any:
+    """What is kept must be there: if making it fails, nothing may be kept."""
+    if isinstance(found, Later):
+        found.made()
+    return found
 
 
 def items(sequence: Any) -> list[Any]:
     """A Scala sequence as a Python list."""
+    sequence = later(sequence)
     size = sequence.size()
     if size > _FEW:
         sequence = sequence.toIndexedSeq()  # a linked list is slow to index
@@ -385,15 +401,25 @@ def items(sequence: Any) -> list[Any]:
 
 def kind_of(node: Any) -> str:
     """The class name of a plan or expression, without Scala's decorations."""
-    return str(node.getClass().getSimpleName()).rstrip("$")
+    if isinstance(node, Later):
+        node.kind = node.kind or str(node.getClass().getSimpleName()).rstrip("$")
+        return node.kind
+    if _KIND not in node.__dict__:
+        setattr(node, _KIND, str(later(node).getClass().getSimpleName()).rstrip("$"))
+    return str(getattr(node, _KIND))
+
+
+def kinds_of(nodes: Sequence[Any]) -> list[str]:
+    """The same for several, by one call."""
+    return [kind.rstrip("$") for kind in texts(nodes, "getClass", "getSimpleName")]
 
 
 def children(plan: Plan) -> list[Plan]:
-    return items(plan.children())
+    return items(later(plan).children())
 
 
 def output(plan: Plan) -> list[Attribute]:
-    return items(plan.output())
+    return items(later(plan).output())
 
 
 def distinct_keys(plan: Plan) -> list[frozenset[int]]:
@@ -403,8 +429,13 @@ def distinct_keys(plan: Plan) -> list[frozenset[int]]:
     return [frozenset(map(column_id, key)) for key in [*plain, output(plan)]]
 
 
+def column_ids(attributes: Sequence[Attribute]) -> list[int]:
+    """The ids of several columns, by one call."""
+    return [int(text) for text in texts(attributes, "exprId", "id")]
+
+
 def column_id(attribute: Attribute) -> int:
-    return int(attribute.exprId().id())
+    return int(later(attribute).exprId().id())
 
 
 def walk(plan: Plan) -> Iterable[Plan]:

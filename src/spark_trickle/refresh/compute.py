@@ -19,6 +19,7 @@ from spark_trickle.catalyst.held import arrow_rows
 from spark_trickle.catalyst.holder import Difference, Holder
 from spark_trickle.catalyst.identity import net
 from spark_trickle.catalyst.inner import Inner
+from spark_trickle.catalyst.later import calls_put_off
 from spark_trickle.catalyst.leaves import AtHand, Shape
 from spark_trickle.catalyst.listing import Values, Within
 from spark_trickle.catalyst.merge import Groups, Merger
@@ -188,6 +189,10 @@ class Computation:
 
     def change(self, stored: Snapshot, *, careful: bool = False) -> Change | None:
         """The netted change of the table, evaluated and held; None when nothing changes."""
+        with calls_put_off(self._planner.spark):
+            return self._change(stored, careful)
+
+    def _change(self, stored: Snapshot, careful: bool) -> Change | None:
         maintenance = self._definition.careful if careful else self._above_groups()
         match maintenance:
             case ByWeight():

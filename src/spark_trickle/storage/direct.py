@@ -17,6 +17,7 @@ from spark_trickle.algebra.comparisons import Comparison
 from spark_trickle.catalyst.few import arrow_type
 from spark_trickle.catalyst.guard import check_time
 from spark_trickle.catalyst.java import scala_object
+from spark_trickle.catalyst.later import later
 from spark_trickle.catalyst.leaves import AtHand, Shape
 from spark_trickle.catalyst.listing import Values, ranges_of_values
 from spark_trickle.catalyst.plan import Plan, kind_of
@@ -161,12 +162,12 @@ def relation(tables: DeltaTables, rows: pa.Table, schema: StructType) -> Plan:
     channel = jvm.java.nio.channels.Channels.newChannel(
         jvm.java.io.ByteArrayInputStream(stream.getvalue().to_pybytes())
     )
-    converters = scala_object(jvm.org.apache.spark.sql.execution.arrow, "ArrowConverters")
+    converters = later(scala_object(jvm.org.apache.spark.sql.execution.arrow, "ArrowConverters"))
     wanted = jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json())
     frame = converters.toDataFrame(
         converters.getBatchesFromStream(channel), wanted, tables.spark._jsparkSession, "UTC", True, False
     )
-    return frame.queryExecution().analyzed()
+    return later(frame).queryExecution().analyzed()
 
 
 def _used(snapshot: Snapshot, shape: Shape) -> list[Field] | None:
