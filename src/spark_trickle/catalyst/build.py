@@ -303,7 +303,7 @@ class Builder:
         """Few rows as a relation of the driver. Many stay a plan: trying costs as much as evaluating it."""
         if rows is None or self._leaves.many or (keys is not None and not self._are_few(keys)):
             return rows
-        few = self._holder.on_driver(self._planner.frame(rows.plan))
+        few = self._holder.on_driver(rows.plan)
         if few is None:
             return rows
         if rows.weighted and not held.count(few):

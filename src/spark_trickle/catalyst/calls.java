@@ -45,13 +45,22 @@ public class Calls {
     private ReturnObject call(String target, String method, List arguments, String[] ids) throws Throwable {
         try {
             if (method.isEmpty()) {
-                return gateway.invoke(target, arguments);
+                return checked(gateway.invoke(target, arguments));
             }
             String object = target.charAt(0) == '#' ? ids[Integer.parseInt(target.substring(1))] : target;
-            return gateway.invoke(method, object, arguments);
+            return checked(gateway.invoke(method, object, arguments));
         } catch (Py4JException error) {
             throw error.getCause() != null ? error.getCause() : error;
         }
+    }
+
+    /** An error of a method is an answer too: it is thrown again, so that Python sees it as that of any call. */
+    private ReturnObject checked(ReturnObject given) throws Throwable {
+        if (!given.isError()) {
+            return given;
+        }
+        Object error = given.getName() == null ? null : gateway.getObject(given.getName());
+        throw error instanceof Throwable ? (Throwable) error : new Py4JException(given.getCommandPart());
     }
 
     private Object value(String word, Object[] values) {

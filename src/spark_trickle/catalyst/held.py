@@ -25,10 +25,11 @@ def is_held(plan: Plan | None) -> bool:
     return plan is None or kind_of(plan) == "LocalRelation"
 
 
-def hold(planner: Planner, frame: DataFrame, most: int = _ALL) -> Plan | None:
-    """The frame's rows, or None when there are more than `most`."""
+def hold(planner: Planner, rows: DataFrame | Plan, most: int = _ALL) -> Plan | None:
+    """The rows of a frame or a plan, or None when there are more than `most`."""
     check_time()
-    plan = planner.analyzed(frame)
+    analyzed = isinstance(rows, DataFrame)
+    plan = planner.analyzed(rows) if analyzed else rows
     if is_held(plan):
         return plan if count(plan) <= most else None
     at_hand = planner.is_at_hand(plan)
@@ -36,13 +37,14 @@ def hold(planner: Planner, frame: DataFrame, most: int = _ALL) -> Plan | None:
         planner = planner.driver
         plan = planner.in_one_partition(plan) if planner.needs_a_job(plan) else plan
     limited = planner.limit(most + 1, plan)
-    limited.setAnalyzed()  # the frame's plan was; what was put around it needs nothing of the kind
+    if analyzed:
+        limited.setAnalyzed()  # what was put around it needs nothing of the kind
     execution = planner.frame(limited)._jdf.queryExecution()
     data = evaluated(planner, execution) if at_hand else None
     if data is None:
         with planner.in_jobs():
-            rows = execution.executedPlan().executeCollect()
-        data = planner.jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(rows)
+            found = execution.executedPlan().executeCollect()
+        data = planner.jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(found)
     if int(data.size()) > most:
         return None
     return _relation(planner, execution.analyzed().output(), data)

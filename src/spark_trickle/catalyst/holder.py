@@ -48,18 +48,18 @@ class Holder:
         for frame in self._kept:
             frame.unpersist()
 
-    def hold(self, frame: DataFrame) -> Plan | None:
-        """The frame evaluated once: on the driver when small, else kept by the executors. None when empty."""
-        local = self.on_driver(frame)
+    def hold(self, rows: DataFrame | Plan) -> Plan | None:
+        """A frame or plan evaluated once: on the driver when small, else kept by the executors. None when empty."""
+        local = self.on_driver(rows)
         if local is not None:
             return local if held.count(local) else None
-        kept = frame.persist()
+        kept = (rows if isinstance(rows, DataFrame) else self._planner.frame(rows)).persist()
         self._kept.append(kept)
         return self._planner.analyzed(kept)
 
-    def on_driver(self, frame: DataFrame) -> Plan | None:
-        """The frame's rows if they are few."""
-        return held.hold(self._planner, frame, self._local_rows)
+    def on_driver(self, rows: DataFrame | Plan) -> Plan | None:
+        """The rows of a frame or plan if they are few."""
+        return held.hold(self._planner, rows, self._local_rows)
 
     def keys(self, parts: Sequence[Plan]) -> Plan | None:
         """The rows of several plans, each once; None when there are none."""
@@ -68,7 +68,7 @@ class Holder:
         for part in parts:
             free = held.hold_if_free(planner, part)
             if free is None:
-                return self.hold(planner.frame(planner.distinct(planner.union(parts))))
+                return self.hold(planner.distinct(planner.union(parts)))
             found.append(free)
         union = held.union(planner, found) if found else None
         return union if union is not None and held.count(union) else None

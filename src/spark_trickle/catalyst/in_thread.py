@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType
 from spark_trickle.catalyst.few import arrow_type
 from spark_trickle.catalyst.guard import stopped_by
 from spark_trickle.catalyst.java import scala_object
+from spark_trickle.catalyst.later import later
 from spark_trickle.catalyst.plan import Planner, kind_of
 
 _NUMBERS = itertools.count(2**40)
@@ -34,13 +35,14 @@ def evaluated(planner: Planner, execution: Any) -> Any | None:
     if not isinstance(planner.spark.sparkContext._gateway, ClientServer):
         return None
     executed = execution.executedPlan()
-    schema = executed.schema()
+    schema = later(executed).schema()
     if not _is_plain(str(schema.json())):
         return None
     rows = executed.execute()
-    if not rows.getNumPartitions():
+    partitions = rows.getNumPartitions()
+    if not partitions:
         return planner.seq([])
-    if not _is_one_task(planner, rows):
+    if partitions > 1 or _is_exchanged(planner, rows):
         return None
     arrow = scala_object(planner.jvm.org.apache.spark.sql.execution.arrow, "ArrowConverters")
     with _task(planner) as task, stopped_by(partial(task.markInterrupted, "its time is over")):
@@ -48,7 +50,7 @@ def evaluated(planner: Planner, execution: Any) -> Any | None:
         # Spark's operators use one row again for the next, so rows are copied on their way, in one call for all.
         batches = arrow.toBatchIterator(found, schema, _ALL, "UTC", False, False, task)
         frame = arrow.toDataFrame(batches, schema, planner.session, "UTC", False, False)
-    held = frame.queryExecution().analyzed()
+    held = later(frame).queryExecution().analyzed()
     return held.data() if kind_of(held) == "LocalRelation" else None
 
 
@@ -59,12 +61,10 @@ def _is_plain(schema: str) -> bool:
     return _KNOWN[schema]
 
 
-def _is_one_task(planner: Planner, rows: Any) -> bool:
-    """One partition, of which nothing is exchanged: what lies behind an exchange comes from another job."""
-    if rows.getNumPartitions() != 1:
-        return False
+def _is_exchanged(planner: Planner, rows: Any) -> bool:
+    """Some of them: what lies behind an exchange comes from another job."""
     scheduler = planner.spark.sparkContext._jsc.sc().dagScheduler()
-    return bool(scheduler.getShuffleDependenciesAndResourceProfiles(rows)._1().isEmpty())
+    return not scheduler.getShuffleDependenciesAndResourceProfiles(rows)._1().isEmpty()
 
 
 @contextmanager

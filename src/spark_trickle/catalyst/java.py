@@ -13,7 +13,7 @@ from py4j.java_gateway import JavaClass, JavaMember, JavaPackage
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from spark_trickle.catalyst.later import Method, active, can_be_noted
+from spark_trickle.catalyst.later import Method, active, can_be_made_later
 
 _AT_ONCE = 10
 
@@ -36,7 +36,7 @@ class _Names:
     def __call__(self, *arguments: Any) -> Any:
         """A new object of the class."""
         calls = active()
-        if calls is not None and can_be_noted(arguments):
+        if calls is not None and can_be_made_later(self._target._fqn, arguments):
             return calls.made(self._target._fqn, arguments)
         return self._target(*arguments)
 

@@ -24,8 +24,14 @@ from pyspark.sql import SparkSession
 
 _WORD, _LINE = "\1", "\2"
 _CAN_WAIT = frozenset(
-    {"addAll", "aggregateExpressions", "aggregateFunction", "appended", "appendedAll", "apply", "asNullable"}
-    | {
+    [
+        "addAll",
+        "aggregateExpressions",
+        "aggregateFunction",
+        "appended",
+        "appendedAll",
+        "apply",
+        "asNullable",
         "child",
         "children",
         "clone",
@@ -34,11 +40,9 @@ _CAN_WAIT = frozenset(
         "create",
         "data",
         "dataType",
+        "deletionVector",
         "distinct",
         "drop",
-    }
-    | {
-        "deletionVector",
         "exprId",
         "fromJson",
         "getAccessor",
@@ -47,14 +51,36 @@ _CAN_WAIT = frozenset(
         "groupingExpressions",
         "hint",
         "init",
-    }
-    | {"last", "map", "nCopies", "newChannel", "newExprId", "of", "output", "projectList", "put"}
-    | {"queryExecution", "take"}
-    | {"toAggregateExpression", "toAttribute", "toScalaMap", "toSeq", "toSet", "transformUp"}
-    | {"transformUpWithSubqueries", "tupled", "unsafeWrapArray", "withDataType", "withNewChildren"}
-    | {"withNullability", "zip"}
+        "last",
+        "map",
+        "nCopies",
+        "newChannel",
+        "newExprId",
+        "of",
+        "output",
+        "projectList",
+        "put",
+        "queryExecution",
+        "schema",
+        "take",
+        "toAggregateExpression",
+        "toAttribute",
+        "toScalaMap",
+        "toSeq",
+        "toSet",
+        "transformUp",
+        "transformUpWithSubqueries",
+        "tupled",
+        "unsafeWrapArray",
+        "withDataType",
+        "withNewChildren",
+        "withNullability",
+        "zip",
+    ]
 )
 """Methods of plans, expressions and collections of them."""
+_MADE_LATER = ("org.apache.spark.sql.catalyst.", "java.util.", "scala.")
+"""Packages of such classes."""
 
 
 class Later:
@@ -75,10 +101,12 @@ class Later:
 
     def _get_object_id(self) -> str:
         """py4j asks this of whatever is handed over."""
-        if not self._place:
+        if not self._place and self._calls is active():
             self._calls.send()
         if not self._place:
-            raise RuntimeError("this was never made: a call before it failed")
+            raise RuntimeError(
+                "this was never made: a call before it failed, or its thread has not come to it"
+            )
         return self._place
 
     def __getattr__(self, name: str) -> Any:
@@ -92,6 +120,16 @@ class Later:
     def __del__(self) -> None:
         if self._place:
             self._calls.gone.append(self._place)
+
+    def _is_no_value(self, *_: object) -> Any:
+        """Whoever takes it for a number or a text must not get a wrong one."""
+        raise TypeError("an object of the JVM has no value here; ask one of its methods")
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or bool(self._is_no_value())
+
+    __hash__ = object.__hash__
+    __str__ = __int__ = __index__ = __float__ = __format__ = _is_no_value
 
 
 class Method:
@@ -135,7 +173,7 @@ class Calls:
         """Objects that the calls need: they must stay until then."""
 
     def made(self, class_name: str, arguments: Sequence[Any]) -> Later:
-        """A new object of a class."""
+        """A new object of a class, which does nothing but hold what it is given."""
         return self.noted(class_name, "", *arguments, kind=class_name.rpartition(".")[2])
 
     def call(self, target: Later | JavaObject | str, name: str, arguments: Sequence[Any]) -> Any:
@@ -144,7 +182,7 @@ class Calls:
         if name in _CAN_WAIT:
             return noted
         self._results[-1] = None  # the answer is handed out as py4j would
-        return get_return_value(f"y{self.send()}", self.client, str(target), name)
+        return get_return_value(f"y{self.send()}", self.client, "", name)
 
     def noted(self, target: Later | JavaObject | str, name: str, *arguments: Any, kind: str = "") -> Later:
         """A call that is done later, whatever it gives."""
@@ -184,6 +222,11 @@ def _word(value: Any, calls: Calls) -> str:
         case Later() if not value._place and value._calls is calls:
             return f"#{value._number}"
     return f"r{value._get_object_id()}"
+
+
+def can_be_made_later(class_name: str, arguments: Sequence[Any]) -> bool:
+    """An object of the class does nothing but hold what it is given."""
+    return class_name.startswith(_MADE_LATER) and can_be_noted(arguments)
 
 
 def can_be_noted(arguments: Sequence[Any]) -> bool:

@@ -392,7 +392,6 @@ def _made(found: Any) -> Any:
 
 def items(sequence: Any) -> list[Any]:
     """A Scala sequence as a Python list."""
-    sequence = later(sequence)
     size = sequence.size()
     if size > _FEW:
         sequence = sequence.toIndexedSeq()  # a linked list is slow to index

@@ -299,15 +299,15 @@ class Computation:
             # All groups are merged: that is less work than to find out first which of them are touched.
             touched = self._located(stored)
         else:
-            delta = self._holder.hold(planner.frame(delta))
+            delta = self._holder.hold(delta)
             if delta is None:
                 return None
             touched = self._touched(stored, keys, delta)
         kept = touched.plan
         if touched.rows is None:
-            kept = self._holder.hold(planner.frame(kept)) or planner.empty(kept.output())
+            kept = self._holder.hold(kept) or planner.empty(kept.output())
         plan = merger.merged(kept, keys, totals, delta)
-        found = self._holder.hold(planner.frame(plan))
+        found = self._holder.hold(plan)
         if found is None:
             return None
         # Spark renews the ids of relations that occur twice.
@@ -319,7 +319,7 @@ class Computation:
         """What the query gives for these groups now."""
         continued = groups.continued(maintenance.top.operator.payload)
         rows = self._exact(self._in_place_of(maintenance.top, continued))
-        again = self._holder.hold(self._planner.frame(groups.again))
+        again = self._holder.hold(groups.again)
         if again is None:
             return rows
         self._builder.provide(maintenance.again, again)
@@ -448,7 +448,7 @@ class Computation:
             after = None if new is None else self._holder.on_driver(new)
             before = old.rows
             if before is None and (new is None or after is not None):
-                held_rows = self._holder.on_driver(self._planner.frame(old.plan))
+                held_rows = self._holder.on_driver(old.plan)
                 before = None if held_rows is None else arrow_rows(self._planner, held_rows)
             if before is not None and (new is None or after is not None):
                 now = None if after is None else arrow_rows(self._planner, after)

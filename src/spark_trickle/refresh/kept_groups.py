@@ -155,7 +155,7 @@ class Continuing:
         if change is None:
             return None
         merger = Merger(self.planner, inner.running)
-        return self.holder.hold(self.planner.frame(merger.of_change(change)))
+        return self.holder.hold(merger.of_change(change))
 
     def _after(self, inner: Inner, before: pa.Table, delta: Plan) -> pa.Table | None:
         """The touched groups as they are now; None when there are too many."""
@@ -164,12 +164,12 @@ class Continuing:
         if stored is None:
             return None
         plan = Merger(planner, running).merged(stored, inner.keys, inner.totals, delta)
-        found = self.holder.on_driver(planner.frame(plan))
+        found = self.holder.on_driver(plan)
         if found is None:
             return None
         groups = Groups(planner, running, planner.under_ids(found, plan.output()) or found, hides=False)
         rows = self._exact(inner, planner.frame(groups.continued(inner.full.operator.payload)))
-        again = self.holder.hold(planner.frame(groups.again))
+        again = self.holder.hold(groups.again)
         if again is not None:
             self.builder.provide(inner.again, again)
             read = self.builder.rows(inner.new)

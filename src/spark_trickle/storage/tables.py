@@ -7,7 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from spark_trickle.catalyst.java import java, scala_seq
+from spark_trickle.catalyst.later import calls_put_off, later
 from spark_trickle.catalyst.listing import Within
 from spark_trickle.catalyst.plan import items
 from spark_trickle.errors import SourceError
@@ -90,7 +91,7 @@ class Snapshot:
 
     def action(self, file: DataFile) -> Any:
         """The file as Delta has it."""
-        return self._listed.apply(self._numbers[file.content])
+        return later(self._listed).apply(self._numbers[file.content])
 
     @cached_property
     def configuration(self) -> dict[str, str]:
@@ -161,11 +162,24 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class _Newest:
-    """The newest version of a table, for as long as its mark says so."""
+    """The newest version of a table; if it has a mark, for as long as that says so."""
 
-    mark: Mark
     log: Any
     state: Any
+    mark: Mark | None = None
+
+    @cached_property
+    def version(self) -> int:
+        """Less than zero: there is no table."""
+        return int(self.state.version())
+
+    @cached_property
+    def table_id(self) -> str:
+        return str(self.state.metadata().id())
+
+    @cached_property
+    def schema(self) -> str:
+        return str(self.state.metadata().schemaString())
 
 
 class VersionUnavailable(Exception):  # noqa: N818 - a fact to act on, translated where it matters
@@ -212,30 +226,27 @@ class DeltaTables:
         return self._delta.DeltaLog.forTable(self.spark._jsparkSession, location)
 
     def exists(self, location: str) -> bool:
-        known = self._newest.get(location)
-        if known is not None and known.mark.still_newest():
+        if self._known_newest(location) is not None:
             return True
         path = self.jvm.org.apache.hadoop.fs.Path(location, "_delta_log")
         conf = self.spark._jsparkSession.sessionState().newHadoopConf()
-        return bool(path.getFileSystem(conf).exists(path)) and self.latest_state(location)[1].version() >= 0
+        return bool(path.getFileSystem(conf).exists(path)) and self._latest(location).version >= 0
 
     def latest(self, location: str) -> SourceVersion:
         """The newest version: a log listing, not a Spark job."""
-        _, state = self.latest_state(location)
-        if state.version() < 0:
+        newest = self._latest(location)
+        if newest.version < 0:
             raise SourceError(
                 f"There is no Delta table at `{location}` any more.",
                 hint="Create the table again, or drop the stream tables that read it.",
                 code="SOURCE_DROPPED",
             )
-        return SourceVersion(str(state.metadata().id()), int(state.version()))
+        return SourceVersion(newest.table_id, newest.version)
 
     def identity_and_schema(self, location: str) -> tuple[str, str]:
         """The table's id and its schema as Delta has it, empty when there is no table."""
-        _, state = self.latest_state(location)
-        if state.version() < 0:
-            return "", ""
-        return str(state.metadata().id()), str(state.metadata().schemaString())
+        newest = self._latest(location)
+        return (newest.table_id, newest.schema) if newest.version >= 0 else ("", "")
 
     def setting(self, location: str, name: str) -> str:
         """A property of the table as it is now, empty when it is not set."""
@@ -374,23 +385,32 @@ class DeltaTables:
 
     def _listed(self, before: Snapshot, found: Following) -> Any:
         """The files as Delta has them, in the order of `found.files`."""
-        gone = scala_seq(self.jvm, [before.action(file) for file in found.gone]).toSet()
-        read = self._delta.actions.Action.fromJson
-        return before.files.filterNot(gone).appendedAll(scala_seq(self.jvm, map(read, found.added)))
+        with calls_put_off(self.spark):
+            gone = scala_seq(self.jvm, [before.action(file) for file in found.gone]).toSet()
+            read = self._delta.actions.Action.fromJson
+            return before.files.filterNot(gone).appendedAll(scala_seq(self.jvm, map(read, found.added)))
 
     def latest_state(self, location: str) -> tuple[Any, Any]:
         """The log and its newest snapshot, as Delta has them."""
-        known = self._newest.get(location)
-        if known is not None and known.mark.still_newest():
-            return known.log, known.state
+        newest = self._latest(location)
+        return newest.log, newest.state
+
+    def _latest(self, location: str) -> _Newest:
+        known = self._known_newest(location)
+        if known is not None:
+            return known
         log = self.log(location)
-        state = log.update(False, self.none, self.none)
-        mark = newest_mark(location, int(state.version()))
+        found = _Newest(log, log.update(False, self.none, self.none))
+        mark = newest_mark(location, found.version)
         if mark is None:
             self._newest.pop(location, None)
-        else:
-            self._newest[location] = _Newest(mark, log, state)
-        return log, state
+            return found
+        self._newest[location] = found = replace(found, mark=mark)
+        return found
+
+    def _known_newest(self, location: str) -> _Newest | None:
+        known = self._newest.get(location)
+        return known if known is not None and known.mark is not None and known.mark.still_newest() else None
 
     def _state_at(self, log: Any, version: int) -> Any:
         try:

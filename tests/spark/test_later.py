@@ -1,0 +1,152 @@
+"""Calls that are put off give what they would have given at once, and fail as they would have failed."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from pyspark.errors import PySparkException
+
+from spark_trickle import Action, Trickle
+from spark_trickle.catalyst.later import Later, calls_put_off, later, texts
+from spark_trickle.catalyst.plan import Plan, Planner, column_ids, kind_of, output
+from tests.spark.oracle import Checked
+
+
+def _numbers(planner: Planner, rows: int) -> Plan:
+    return planner.analyzed(planner.spark.sql(f"SELECT id, id * 2 AS twice FROM range({rows})"))
+
+
+def test_a_plan_is_put_together_by_one_call(trickle: Trickle, monkeypatch: pytest.MonkeyPatch) -> None:
+    planner = Planner(trickle.spark)
+    plan = _numbers(planner, 5)
+    columns = output(plan)
+    client, sent = trickle.spark.sparkContext._gateway._gateway_client, list[str]()
+    right = client.send_command
+
+    def noted(command: str, *arguments, **named):
+        if threading.current_thread() is threading.main_thread():
+            sent.append(command)
+        return right(command, *arguments, **named)
+
+    def doubled() -> Plan:
+        few = planner.filter(planner.less(columns[0], planner.literal(3)), plan)
+        named = [planner.alias(planner.plus(c, c), f"c{i}") for i, c in enumerate(columns)]
+        return planner.project(named, few)
+
+    with calls_put_off(trickle.spark):
+        doubled()  # names and constants are looked up once
+        monkeypatch.setattr(client, "send_command", noted)
+        found = doubled()
+        assert isinstance(found, Later) and not sent
+        assert kind_of(found) == "Project" and not sent
+        assert int(found.output().size()) == 2
+        assert len(sent) == 1
+        monkeypatch.undo()
+        assert [tuple(row) for row in planner.frame(found).collect()] == [(0, 0), (2, 4), (4, 8)]
+
+
+def test_several_answers_are_told_by_one_call(trickle: Trickle) -> None:
+    planner = Planner(trickle.spark)
+    plan = _numbers(planner, 2)
+    at_once = column_ids(output(plan)), [kind_of(a.dataType()) for a in output(plan)]
+    with calls_put_off(trickle.spark):
+        columns = output(plan)
+        assert column_ids(columns) == at_once[0]
+        assert texts([a.dataType() for a in columns], "typeName") == ["long", "long"]
+        assert texts([], "typeName") == []
+
+
+def test_an_error_is_that_of_the_call(trickle: Trickle) -> None:
+    planner = Planner(trickle.spark)
+    plan = _numbers(planner, 2)
+    with pytest.raises(PySparkException, match="UNRESOLVED_COLUMN"), calls_put_off(trickle.spark):
+        condition = planner.session.sessionState().sqlParser().parseExpression("no > 1")
+        planner.frame(planner.filter(condition, plan))
+
+
+def test_what_was_never_made_is_never_used(trickle: Trickle) -> None:
+    planner = Planner(trickle.spark)
+    plan = _numbers(planner, 2)
+    with calls_put_off(trickle.spark):
+        wrong = later(plan).withNewChildren(planner.seq([plan, plan]))
+        after = planner.project([], wrong)
+        with pytest.raises(Exception, match=r"."):
+            wrong.made()
+        with pytest.raises(RuntimeError, match="never made"):
+            after.made()
+        assert len(output(plan)) == 2
+
+
+def test_it_is_no_value(trickle: Trickle) -> None:
+    planner = Planner(trickle.spark)
+    plan = _numbers(planner, 2)
+    with calls_put_off(trickle.spark):
+        name = later(plan).output()
+        for misuse in (str, int, list, lambda one: f"{one}", lambda one: one == 1):
+            with pytest.raises(TypeError):
+                misuse(name)
+
+
+def test_threads_do_not_take_over_each_other_s_calls(trickle: Trickle) -> None:
+    planner = Planner(trickle.spark)
+    plan = _numbers(planner, 2)
+    failed = list[BaseException]()
+
+    def use(of: Later) -> None:
+        try:
+            of.made()
+        except RuntimeError as error:
+            failed.append(error)
+
+    with calls_put_off(trickle.spark):
+        found = planner.project([], plan)
+        other = threading.Thread(target=use, args=(found,))
+        other.start()
+        other.join()
+        assert len(failed) == 1
+        found.made()
+
+
+def test_texts_with_odd_characters_are_handed_over_as_they_are(trickle: Trickle) -> None:
+    planner = Planner(trickle.spark)
+    plan = _numbers(planner, 1)
+    odd = ("a\nb", "\\n", "a\tb", "\x01", "\x02 b", "ü€😀", "", "#1", "ro1")
+    with calls_put_off(trickle.spark):
+        columns = [planner.alias(planner.literal(i), name) for i, name in enumerate(odd)]
+        found = planner.frame(planner.project(columns, plan)).columns
+    assert found == list(odd)
+
+
+def test_objects_that_are_no_longer_needed_are_let_go(trickle: Trickle) -> None:
+    planner = Planner(trickle.spark)
+    plan = _numbers(planner, 1)
+    bindings = trickle.spark.sparkContext._gateway.java_gateway_server.getGateway().getBindings()
+
+    def some() -> None:
+        with calls_put_off(trickle.spark):
+            columns = [planner.alias(planner.literal(0), f"c{i}") for i in range(300)]
+            planner.project(columns, plan).made()
+
+    some()
+    before = len(bindings)
+    for _ in range(5):
+        some()
+    assert len(bindings) < before + 900  # 300 of the last time, and few others
+
+
+def test_a_partitioned_source_is_first_looked_at_while_calls_are_put_off(
+    trickle: Trickle, database: str
+) -> None:
+    """The names of its partition columns are texts of a Scala sequence."""
+    trickle.sql("CREATE TABLE t (id BIGINT, v INT, p STRING) USING delta PARTITIONED BY (p)")
+    trickle.sql("INSERT INTO t SELECT id, id % 3, string(id % 2) FROM range(20)")
+    trickle.sql("CREATE TABLE d (id BIGINT, name STRING) USING delta")
+    trickle.sql("INSERT INTO d SELECT id, string(id) FROM range(20)")
+    query = "SELECT t.p, COUNT(*) AS n, MAX(d.name) AS m FROM t JOIN d ON d.id = t.id GROUP BY t.p"
+    trickle.create_stream_table("st", query, "manual", "DIFFERENTIAL")
+    checked = Checked(trickle, "st", query)
+    checked.created()
+    trickle.sql("INSERT INTO d VALUES (3, 'x'), (4, NULL)")
+    trickle.sql("INSERT INTO t VALUES (21, 1, NULL), (3, 2, '1')")
+    checked.refresh(Action.DIFFERENTIAL)
