@@ -115,6 +115,13 @@ def test_conditions_on_days_leave_no_row_out_where_days_may_be_counted_otherwise
     assert keys("unknown", late, second) == [2]
 
 
+def test_days_that_python_does_not_know_are_left_to_spark(tmp_path: Path) -> None:
+    days = pa.array([-800_000], pa.int32()).cast(pa.date32())
+    old = Source(_file(tmp_path, {"t": days}, {"other": "writer"}), "", {})
+    with pytest.raises(Unreadable):
+        read_files([old], Reading([Field("t", ("t",), pa.date32())], {}, 9))
+
+
 def test_files_written_here_say_that_their_days_are_counted_as_spark_does(tmp_path: Path) -> None:
     days = pa.table({"t": pa.array([datetime.date(1500, 1, 1)], pa.date32())})
     written_file(tmp_path, "own.parquet", days)

@@ -75,7 +75,22 @@ def test_what_was_never_made_is_never_used(trickle: Trickle) -> None:
             wrong.made()
         with pytest.raises(RuntimeError, match="never made"):
             after.made()
+        planner.seq([plan])  # the next list has calls of the same numbers
+        with pytest.raises(RuntimeError, match="never made"):
+            planner.project([], after)
         assert len(output(plan)) == 2
+
+
+def test_a_call_that_gave_nothing_stands_for_nothing_else(trickle: Trickle) -> None:
+    planner = Planner(trickle.spark)
+    plan = _numbers(planner, 2)
+    with calls_put_off(trickle.spark):
+        table = planner.jvm.java.util.HashMap()
+        nothing = table.put("a", "b")
+        assert table.size() == 1
+        planner.seq([plan])
+        with pytest.raises(RuntimeError, match="never made"):
+            planner.filter(nothing, plan)
 
 
 def test_it_is_no_value(trickle: Trickle) -> None:

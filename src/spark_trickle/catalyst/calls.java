@@ -24,6 +24,19 @@ public class Calls {
             gateway.deleteObject(gone[i]);
         }
         String[] ids = new String[lines.length];
+        try {
+            return answers(lines, ids);
+        } catch (Throwable error) {
+            for (int i = 1; i < ids.length; i++) {
+                if (ids[i] != null) {
+                    gateway.deleteObject(ids[i]);
+                }
+            }
+            throw error;
+        }
+    }
+
+    private String answers(String[] lines, String[] ids) throws Throwable {
         Object[] values = new Object[lines.length];
         StringBuilder found = new StringBuilder();
         String last = "";
@@ -60,6 +73,9 @@ public class Calls {
             return given;
         }
         Object error = given.getName() == null ? null : gateway.getObject(given.getName());
+        if (error != null) {
+            gateway.deleteObject(given.getName());
+        }
         throw error instanceof Throwable ? (Throwable) error : new Py4JException(given.getCommandPart());
     }
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -194,10 +194,13 @@ class Calls:
         self._used += [target, *arguments]
         return found
 
+    def awaits(self, result: Later) -> bool:
+        """It is what one of the calls noted so far will give; the number alone may be one of an earlier list."""
+        return result._number <= len(self._results) and self._results[result._number - 1] is result
+
     def send(self) -> str:
         """Do all that was put off; the last answer, as py4j writes it."""
-        gone = [self.gone.popleft() for _ in range(len(self.gone))]
-        text = _LINE.join([_WORD.join(gone), *self._lines])
+        text = _LINE.join([_WORD.join(_drained(self.gone)), *self._lines])
         results, used = self._results, self._used
         self._lines, self._results, self._used = [], [], []
         places, _, last = str(self._runner.run(text)).partition(_LINE)
@@ -206,6 +209,13 @@ class Calls:
                 result._place = place
         used.clear()
         return last
+
+
+def _drained(places: deque[str]) -> Iterator[str]:
+    """All of them; other threads take some at the same time."""
+    with suppress(IndexError):
+        while True:
+            yield places.popleft()
 
 
 def _word(value: Any, calls: Calls) -> str:
@@ -219,7 +229,7 @@ def _word(value: Any, calls: Calls) -> str:
             return f"i{value}"
         case str():
             return f"s{value}"
-        case Later() if not value._place and value._calls is calls:
+        case Later() if calls.awaits(value):
             return f"#{value._number}"
     return f"r{value._get_object_id()}"
 
@@ -241,6 +251,7 @@ def can_be_noted(arguments: Sequence[Any]) -> bool:
 
 
 _THREAD = threading.local()
+_GUARD = threading.Lock()
 _RUNNERS: dict[int, tuple[ClientServer, JavaObject, deque[str]]] = {}
 """By gateway: there is one as long as its JVM lives."""
 
@@ -292,14 +303,19 @@ def calls_put_off(spark: SparkSession) -> Iterator[None]:
 
 
 def _runner(gateway: ClientServer) -> tuple[JavaObject, deque[str]]:
-    if id(gateway) not in _RUNNERS:
-        jvm = gateway.jvm
-        compiler = jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
-        compiler.cook(Path(__file__).with_name("calls.java").read_text(encoding="utf-8"))
-        given = gateway.new_array(jvm.java.lang.Object, 1)
-        given[0] = gateway.java_gateway_server.getGateway()
-        made = compiler.getClassLoader().loadClass("Calls").getConstructors()[0].newInstance(given)
-        _RUNNERS.clear()
-        _RUNNERS[id(gateway)] = (gateway, made, deque())
-    return _RUNNERS[id(gateway)][1:]
+    with _GUARD:
+        known = _RUNNERS.get(id(gateway))
+        if known is None:
+            _RUNNERS.clear()
+            known = _RUNNERS[id(gateway)] = (gateway, _compiled(gateway), deque())
+        return known[1:]
+
+
+def _compiled(gateway: ClientServer) -> JavaObject:
+    jvm = gateway.jvm
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
+    compiler.cook(Path(__file__).with_name("calls.java").read_text(encoding="utf-8"))
+    given = gateway.new_array(jvm.java.lang.Object, 1)
+    given[0] = gateway.java_gateway_server.getGateway()
+    return compiler.getClassLoader().loadClass("Calls").getConstructors()[0].newInstance(given)

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property, reduce
 from typing import Any
 
+from py4j.clientserver import ClientServer
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_trickle.catalyst.java import java, scala_seq
@@ -57,7 +58,7 @@ class Planner:
         self.logical = self.jvm.org.apache.spark.sql.catalyst.plans.logical
         self.expressions = self.jvm.org.apache.spark.sql.catalyst.expressions
         self.none = self.jvm.scala.Option.empty()
-        self._empty = self.seq([])
+        self._empty = _made(self.seq([]))
         self._constants: dict[str, Expression] = {}
         self._memo: dict[tuple[int, str], tuple[object, Any]] = {}
 
@@ -244,6 +245,10 @@ class Planner:
     @contextmanager
     def in_jobs(self) -> Iterator[None]:
         """Jobs that this thread starts see the session's settings, as they do when Spark itself starts them."""
+        # Without a thread of its own in the JVM, the properties would be those of others.
+        if not isinstance(self.spark.sparkContext._gateway, ClientServer):
+            yield
+            return
         context = self.spark.sparkContext._jsc.sc()
         before = context.getLocalProperties()
         own = before.clone()
@@ -385,8 +390,11 @@ class Planner:
 
 def _made(found: Any) -> Any:
     """What is kept must be there: if making it fails, nothing may be kept."""
-    if isinstance(found, Later):
-        found.made()
+    for one in found if isinstance(found, tuple | list) else (found,):
+        if isinstance(one, Later):
+            one.made()
+        elif one is not found:
+            _made(one)
     return found
 
 

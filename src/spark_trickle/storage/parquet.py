@@ -27,7 +27,7 @@ FILE, POSITION = "__st_file", "__st_position"
 _KEPT_FOOTERS = 4096
 _WRITER = b"org.apache.spark.version"
 _OTHER_CALENDAR = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
-_OLD = date(1900, 1, 1)
+_OLD = (date(1900, 1, 1) - date(1970, 1, 1)).days
 _WIDER = {
     pa.int8(): {pa.int16(), pa.int32(), pa.int64()},
     pa.int16(): {pa.int32(), pa.int64()},
@@ -354,6 +354,7 @@ def _check_recent(rows: pa.Table) -> None:
     """Since 1900 all calendars and zones agree."""
     for column in rows.columns:
         if _is_time(column.type) and len(column):
-            least = pc.min(column.cast(pa.date32())).as_py()
+            # As a number: there are days that Python does not know.
+            least = pc.min(column.cast(pa.date32()).cast(pa.int32())).as_py()
             if least is not None and least < _OLD:
                 raise Unreadable("days may be counted otherwise")
