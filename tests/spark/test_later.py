@@ -7,10 +7,9 @@ import threading
 import pytest
 from pyspark.errors import PySparkException
 
-from spark_trickle import Action, Trickle
+from spark_trickle import Trickle
 from spark_trickle.catalyst.later import Later, calls_put_off, later, texts
-from spark_trickle.catalyst.plan import Plan, Planner, column_ids, kind_of, output
-from tests.spark.oracle import Checked
+from spark_trickle.catalyst.plan import Plan, Planner, column_ids, items, kind_of, output
 
 
 def _numbers(planner: Planner, rows: int) -> Plan:
@@ -150,18 +149,9 @@ def test_objects_that_are_no_longer_needed_are_let_go(trickle: Trickle) -> None:
     assert len(bindings) < before + 900  # 300 of the last time, and few others
 
 
-def test_a_partitioned_source_is_first_looked_at_while_calls_are_put_off(
-    trickle: Trickle, database: str
-) -> None:
-    """The names of its partition columns are texts of a Scala sequence."""
-    trickle.sql("CREATE TABLE t (id BIGINT, v INT, p STRING) USING delta PARTITIONED BY (p)")
-    trickle.sql("INSERT INTO t SELECT id, id % 3, string(id % 2) FROM range(20)")
-    trickle.sql("CREATE TABLE d (id BIGINT, name STRING) USING delta")
-    trickle.sql("INSERT INTO d SELECT id, string(id) FROM range(20)")
-    query = "SELECT t.p, COUNT(*) AS n, MAX(d.name) AS m FROM t JOIN d ON d.id = t.id GROUP BY t.p"
-    trickle.create_stream_table("st", query, "manual", "DIFFERENTIAL")
-    checked = Checked(trickle, "st", query)
-    checked.created()
-    trickle.sql("INSERT INTO d VALUES (3, 'x'), (4, NULL)")
-    trickle.sql("INSERT INTO t VALUES (21, 1, NULL), (3, 2, '1')")
-    checked.refresh(Action.DIFFERENTIAL)
+def test_texts_of_a_sequence_that_is_there_are_texts(trickle: Trickle) -> None:
+    """Such as the names of partition columns."""
+    planner = Planner(trickle.spark)
+    names = planner.session.sessionState().sqlParser().parseMultipartIdentifier("a.b")
+    with calls_put_off(trickle.spark):
+        assert items(names) == ["a", "b"]
