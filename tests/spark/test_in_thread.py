@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from spark_trickle import Action, Trickle
 from spark_trickle.catalyst import held
-from spark_trickle.catalyst.plan import Plan, Planner
+from spark_trickle.catalyst.plan import Plan, Planner, output
 from tests.spark.oracle import Checked
 from tests.spark.test_lanes import EVERY_TYPE, VALUES
 
@@ -66,12 +66,36 @@ def test_rows_are_those_of_a_job(trickle: Trickle, rows: str, query: str) -> Non
     assert _bag(_held(Planner(trickle.spark), frame)) == _bag(frame)
 
 
-@pytest.mark.parametrize("name", ["join", "groups", "distinct", "union", "window"])
+@pytest.mark.parametrize("name", ["join", "groups", "distinct", "union", "window", "nested types"])
 def test_no_job_is_run(trickle: Trickle, rows: str, name: str) -> None:
     frame, planner = trickle.spark.sql(QUERIES[name]), Planner(trickle.spark)
     before = _jobs(trickle)
     assert held.hold(planner, frame) is not None
     assert _jobs(trickle) == before
+
+
+def test_columns_beside_an_outer_join_may_be_null(trickle: Trickle) -> None:
+    """A plan of analyzed parts is not analyzed again, but its relations say that their columns are never NULL."""
+    planner = Planner(trickle.spark)
+    one, other = (
+        held.hold(planner, trickle.spark.range(start, start + 3).selectExpr(f"id AS {name}"))
+        for start, name in ((0, "a"), (1, "b"))
+    )
+    (a,), (b,) = output(one), output(other)
+    joined = planner.join(one, other, "LeftOuter", planner.equal(a, b))
+    missing = planner.project([a, planner.alias(planner.is_null(b), "missing")], joined)
+    found = held.hold(planner, missing)
+    assert _bag(planner.frame(found)) == _bag(planner.frame(missing))
+    assert sorted(map(tuple, planner.frame(found).collect())) == [(0, True), (1, False), (2, False)]
+
+
+def test_a_relation_on_both_sides_of_a_join(trickle: Trickle) -> None:
+    """Its ids are not told apart, so the plan is not resolved; Spark gives one side others."""
+    planner = Planner(trickle.spark)
+    one = held.hold(planner, trickle.spark.range(3))
+    (column,) = output(one)
+    twice = held.hold(planner, planner.join(one, one, "Inner", planner.less(planner.literal(0), column)))
+    assert len(planner.frame(twice).collect()) == 6
 
 
 def test_an_error_is_spark_s_own_and_nothing_stays_behind(trickle: Trickle, rows: str) -> None:

@@ -137,7 +137,7 @@ def _left_to_spark(trickle: Trickle) -> Iterator[None]:
     tables, in_thread = trickle._runtime.tables, held.evaluated
     kept, tables.most_scanned = tables.most_scanned, 0
     tables._changes.clear()
-    held.evaluated = lambda *_: None
+    held.evaluated = lambda *_, **__: None
     try:
         yield
     finally:

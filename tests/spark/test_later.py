@@ -45,6 +45,24 @@ def test_a_plan_is_put_together_by_one_call(trickle: Trickle, monkeypatch: pytes
         assert [tuple(row) for row in planner.frame(found).collect()] == [(0, 0), (2, 4), (4, 8)]
 
 
+def test_objects_that_nobody_needs_are_told_with_the_next_calls(trickle: Trickle) -> None:
+    planner = Planner(trickle.spark)
+    client = trickle.spark.sparkContext._gateway._gateway_client
+    jvm = trickle.spark._jvm
+    gateway = trickle.spark.sparkContext._gateway.java_gateway_server.getGateway()
+    kept = jvm.java.util.ArrayList()
+    places = [kept._target_id]
+    lost = jvm.java.util.ArrayList()
+    places.append(lost._target_id)
+    with calls_put_off(trickle.spark):
+        client.finalizer_deque.append((client, lost._target_id))
+        other = ("someone else", "o1")
+        client.finalizer_deque.appendleft(other)
+        assert int(planner.seq([]).size()) == 0
+        assert client.finalizer_deque.pop() == other
+        assert [gateway.getBindings().containsKey(place) for place in places] == [True, False]
+
+
 def test_several_answers_are_told_by_one_call(trickle: Trickle) -> None:
     planner = Planner(trickle.spark)
     plan = _numbers(planner, 2)

@@ -86,6 +86,32 @@ def test_only_a_change_that_empties_places_reads_on(
     assert reads == [True]
 
 
+def test_rows_that_move_and_stay_need_no_job_and_groups_that_leave_one_evaluation(
+    trickle: Trickle, database: str
+) -> None:
+    feed = "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true', 'delta.enableDeletionVectors' = 'true')"
+    trickle.sql(f"CREATE TABLE p (id INT, k INT, v INT) USING delta {feed}")
+    trickle.sql("INSERT INTO p SELECT id, id % 10, id FROM range(100)")
+    query = "SELECT k, SUM(v) AS s FROM p GROUP BY k ORDER BY s DESC LIMIT 3"
+    trickle.create_stream_table("most", query)
+    check = Checked(trickle, "most", query)
+    check.created()
+
+    def jobs() -> int:
+        return int(trickle.spark.sparkContext._jsc.sc().dagScheduler().nextJobId())
+
+    trickle.sql("UPDATE p SET v = v + 5 WHERE id = 9")
+    before = jobs()
+    assert trickle.refresh_stream_table("most").action is Action.DIFFERENTIAL
+    assert jobs() == before
+    check.created()
+    trickle.sql("DELETE FROM p WHERE k = 9")
+    check.refresh(Action.DIFFERENTIAL)
+    trickle.sql("UPDATE p SET v = 0 WHERE k = 8 AND id > 20")
+    trickle.sql("UPDATE p SET v = NULL WHERE k = 7")
+    check.refresh(Action.DIFFERENTIAL)
+
+
 def test_a_broken_boundary_is_noticed(
     trickle: Trickle, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,3 +61,10 @@ def scans_of(relation: Node) -> Iterator[Scan]:
 
 def sources_of(relation: Node) -> frozenset[str]:
     return frozenset(scan.source for scan in scans_of(relation))
+
+
+def below_row_wise(node: Node) -> Node:
+    """What lies below the operators that treat each row by itself."""
+    while isinstance(node, RowWise):
+        node = node.child
+    return node

@@ -1,6 +1,7 @@
 """Spark's planner as our front and back end.
 
 java.py       Java's names, each looked up once
+compiled.py   the classes of this package that are written in Java
 later.py      calls into the JVM that are put off and carried out together, by calls.java
 plan.py       the only wrapper of JVM plans: read, rebuild, combine
 expressions.py  the same for expressions: references, equalities, determinism
@@ -29,7 +30,7 @@ From a relation to rows:
 build.py      relation → plan over any version, change or restriction of the inputs
 identity.py   when two rows are the same row; netting
 held.py       rows held by the driver, in the JVM
-in_thread.py  a plan over such rows, run by the calling thread
+in_thread.py  a plan over such rows, run by the calling thread, by rows.java
 few.py        rows in the driver's own memory: netted, compared, found again
 leaves.py     sources as plans
 listing.py    few keys as a condition that skips files

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from spark_trickle.catalyst.guard import check_time
-from spark_trickle.catalyst.in_thread import evaluated
+from spark_trickle.catalyst.in_thread import evaluated, projected
 from spark_trickle.catalyst.java import scala_object
 from spark_trickle.catalyst.plan import Attribute, Plan, Planner, items, kind_of
 from spark_trickle.names import WEIGHT
@@ -32,34 +32,26 @@ def hold(planner: Planner, rows: DataFrame | Plan, most: int = _ALL) -> Plan | N
     plan = planner.analyzed(rows) if analyzed else rows
     if is_held(plan):
         return plan if count(plan) <= most else None
-    at_hand = planner.is_at_hand(plan)
-    if at_hand:
+    found = evaluated(planner, plan, most, analyzed=analyzed)
+    if found is not None:
+        return None if isinstance(found, int) else found
+    if planner.is_at_hand(plan):
         planner = planner.driver
-        plan = planner.in_one_partition(plan) if planner.needs_a_job(plan) else plan
-    limited = planner.limit(most + 1, plan)
-    if analyzed:
-        limited.setAnalyzed()  # what was put around it needs nothing of the kind
+        limited = planner.rows.limited(plan, analyzed, most)
+    else:
+        limited = planner.limit(most + 1, plan)
+        if analyzed:
+            limited.setAnalyzed()  # what was put around it needs nothing of the kind
     execution = planner.frame(limited)._jdf.queryExecution()
-    data = evaluated(planner, execution) if at_hand else None
-    if data is None:
-        with planner.in_jobs():
-            found = execution.executedPlan().executeCollect()
-        data = planner.jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(found)
-    if int(data.size()) > most:
-        return None
-    return _relation(planner, execution.analyzed().output(), data)
+    with planner.in_jobs():
+        rows = execution.executedPlan().executeCollect()
+    data = planner.jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(rows)
+    return _relation(planner, execution.analyzed().output(), data) if int(data.size()) <= most else None
 
 
 def hold_if_free(planner: Planner, plan: Plan) -> Plan | None:
     """The rows of a plan if Spark has them without a job."""
-    if not planner.is_at_hand(plan):
-        return None
-    execution = planner.frame(plan)._jdf.queryExecution()
-    if kind_of(execution.optimizedPlan()) != "LocalRelation":
-        return None
-    rows = execution.executedPlan().executeCollect()
-    data = planner.jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(rows)
-    return _relation(planner, plan.output(), data)
+    return projected(planner, plan)
 
 
 def count(held: Plan) -> int:

@@ -68,15 +68,19 @@ def _answer_at_once(spark: SparkSession) -> None:
 
 
 def scala_seq(jvm: Any, values: Iterable[Any]) -> Any:
-    """A Scala sequence of these objects, with as few calls as can be: Java lists up to ten objects in one."""
+    """A Scala sequence of these objects."""
+    return jvm.org.apache.spark.api.python.PythonUtils.toSeq(java_list(jvm, values))
+
+
+def java_list(jvm: Any, values: Iterable[Any]) -> Any:
+    """A list of these objects, with as few calls as can be: Java lists up to ten objects in one."""
     every = list(values)
     if len(every) <= _AT_ONCE:
-        listed = jvm.java.util.List.of(*every)
-    else:
-        listed = jvm.java.util.ArrayList(len(every))
-        for i in range(0, len(every), _AT_ONCE):
-            listed.addAll(jvm.java.util.List.of(*every[i : i + _AT_ONCE]))
-    return jvm.org.apache.spark.api.python.PythonUtils.toSeq(listed)
+        return jvm.java.util.List.of(*every)
+    listed = jvm.java.util.ArrayList(len(every))
+    for i in range(0, len(every), _AT_ONCE):
+        listed.addAll(jvm.java.util.List.of(*every[i : i + _AT_ONCE]))
+    return listed
 
 
 def scala_object(package: Any, name: str) -> Any:

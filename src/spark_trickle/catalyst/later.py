@@ -14,13 +14,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from py4j.clientserver import ClientServer
 from py4j.java_gateway import JavaMember, JavaObject
 from py4j.protocol import get_return_value
 from pyspark.sql import SparkSession
+
+from spark_trickle.catalyst.compiled import new
 
 _WORD, _LINE = "\1", "\2"
 _CAN_WAIT = frozenset(
@@ -52,6 +53,7 @@ _CAN_WAIT = frozenset(
         "hint",
         "init",
         "last",
+        "load",
         "map",
         "nCopies",
         "newChannel",
@@ -61,9 +63,11 @@ _CAN_WAIT = frozenset(
         "projectList",
         "put",
         "queryExecution",
+        "relation",
         "schema",
         "take",
         "toAggregateExpression",
+        "toArray",
         "toAttribute",
         "toScalaMap",
         "toSeq",
@@ -78,7 +82,7 @@ _CAN_WAIT = frozenset(
         "zip",
     ]
 )
-"""Methods of plans, expressions and collections of them."""
+"""Methods of plans, expressions, deletion vectors and collections of them."""
 _MADE_LATER = ("org.apache.spark.sql.catalyst.", "java.util.", "scala.")
 """Packages of such classes."""
 
@@ -200,6 +204,7 @@ class Calls:
 
     def send(self) -> str:
         """Do all that was put off; the last answer, as py4j writes it."""
+        self.gone.extend(_released(self.client))
         text = _LINE.join([_WORD.join(_drained(self.gone)), *self._lines])
         results, used = self._results, self._used
         self._lines, self._results, self._used = [], [], []
@@ -209,6 +214,21 @@ class Calls:
                 result._place = place
         used.clear()
         return last
+
+
+def _released(client: Any) -> Iterator[str]:
+    """Objects of py4j's own that nobody here needs any more: its thread would tell so of each by a call of its own."""
+    released: deque[Any] = client.finalizer_deque
+    others = []
+    with suppress(IndexError):
+        while True:
+            task = released.pop()
+            if isinstance(task, tuple) and task[0] is client:
+                yield task[1]
+            else:
+                others.append(task)
+    for task in others:
+        released.append(task)
 
 
 def _drained(places: deque[str]) -> Iterator[str]:
@@ -307,15 +327,6 @@ def _runner(gateway: ClientServer) -> tuple[JavaObject, deque[str]]:
         known = _RUNNERS.get(id(gateway))
         if known is None:
             _RUNNERS.clear()
-            known = _RUNNERS[id(gateway)] = (gateway, _compiled(gateway), deque())
+            runner = new(gateway, "Calls", gateway.java_gateway_server.getGateway())
+            known = _RUNNERS[id(gateway)] = (gateway, runner, deque())
         return known[1:]
-
-
-def _compiled(gateway: ClientServer) -> JavaObject:
-    jvm = gateway.jvm
-    compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
-    compiler.cook(Path(__file__).with_name("calls.java").read_text(encoding="utf-8"))
-    given = gateway.new_array(jvm.java.lang.Object, 1)
-    given[0] = gateway.java_gateway_server.getGateway()
-    return compiler.getClassLoader().loadClass("Calls").getConstructors()[0].newInstance(given)

@@ -15,6 +15,7 @@ from typing import Any
 from py4j.clientserver import ClientServer
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_trickle.catalyst.compiled import new
 from spark_trickle.catalyst.java import java, scala_seq
 from spark_trickle.catalyst.later import Later, later, texts
 from spark_trickle.names import WEIGHT
@@ -26,7 +27,62 @@ Attribute = Any
 _FEW = 16
 _KIND = "__st_kind"
 """Where the class of a JVM object is noted once it is known."""
-_JOBS = ("AGGREGATE", "DISTINCT_LIKE", "EXCEPT", "GENERATE", "INTERSECT", "JOIN", "SORT", "UNION", "WINDOW")
+_SPREADING = (
+    "AGGREGATE",
+    "DISTINCT_LIKE",
+    "EXCEPT",
+    "GENERATE",
+    "INTERSECT",
+    "JOIN",
+    "SORT",
+    "UNION",
+    "WINDOW",
+)
+_EXCHANGING = (
+    "catalyst.optimizer.PushDownLeftSemiAntiJoin",
+    "catalyst.optimizer.PushLeftSemiLeftAntiThroughJoin",
+)
+"""Rules that move joins below what brings rows into one partition, and then exchange them."""
+_IN_VAIN = (
+    "catalyst.optimizer.BooleanSimplification",
+    "catalyst.optimizer.CollapseWindow",
+    "catalyst.optimizer.CombineConcats",
+    "catalyst.optimizer.CostBasedJoinReorder",
+    "catalyst.optimizer.EliminateAggregateFilter",
+    "catalyst.optimizer.EliminateAsOfJoin",
+    "catalyst.optimizer.EliminateSerialization",
+    "catalyst.optimizer.FoldablePropagation",
+    "catalyst.optimizer.GenerateOptimization",
+    "catalyst.optimizer.InferFiltersFromGenerate",
+    "catalyst.optimizer.InferWindowGroupLimit",
+    "catalyst.optimizer.InjectRuntimeFilter",
+    "catalyst.optimizer.LimitPushDown",
+    "catalyst.optimizer.LimitPushDownThroughWindow",
+    "catalyst.optimizer.MergeScalarSubqueries",
+    "catalyst.optimizer.OptimizeCsvJsonExprs",
+    "catalyst.optimizer.OptimizeJoinCondition",
+    "catalyst.optimizer.OptimizeOneRowRelationSubquery",
+    "catalyst.optimizer.OptimizeRand",
+    "catalyst.optimizer.OptimizeUpdateFields",
+    "catalyst.optimizer.OptimizeWindowFunctions",
+    "catalyst.optimizer.PushFoldableIntoBranches",
+    "catalyst.optimizer.RemoveRedundantAggregates",
+    "catalyst.optimizer.SimplifyBinaryComparison",
+    "catalyst.optimizer.SimplifyCaseConversionExpressions",
+    "catalyst.optimizer.SimplifyConditionals",
+    "catalyst.optimizer.SimplifyDateTimeConversions",
+    "catalyst.optimizer.TransposeWindow",
+    "catalyst.optimizer.UnwrapCastInBinaryComparison",
+    "delta.metric.OptimizeConditionalIncrementMetric",
+    "delta.optimizer.RangePartitionIdRewrite",
+    "delta.stats.PrepareDeltaScan",
+    "execution.datasources.PushVariantIntoScan",
+    "execution.datasources.SchemaPruning",
+    "execution.datasources.v2.V2ScanRelationPushDown",
+    "execution.dynamicpruning.CleanupDynamicPruningFilters",
+    "execution.dynamicpruning.PartitionPruning",
+)
+"""Rules that look for tables and for expressions to be simpler: looking takes longer than what is won on few rows."""
 _FOR_FEW_ROWS = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.adaptive.enabled": "false",
@@ -39,10 +95,8 @@ _FOR_FEW_ROWS = {
     # operators, which all queries share, are faster.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # These move joins below what brings rows into one partition, and then exchange them.
     "spark.sql.optimizer.excludedRules": ",".join(
-        f"org.apache.spark.sql.catalyst.optimizer.{rule}"
-        for rule in ("PushDownLeftSemiAntiJoin", "PushLeftSemiLeftAntiThroughJoin")
+        f"org.apache.spark.sql.{rule}" for rule in (*_EXCHANGING, *_IN_VAIN)
     ),
 }
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -259,16 +313,13 @@ class Planner:
         finally:
             context.setLocalProperties(before)
 
-    def needs_a_job(self, plan: Plan) -> bool:
-        """More is done with rows at hand than to project, to filter and to limit them."""
+    @cached_property
+    def rows(self) -> Any:
+        """Evaluates plans over rows at hand in the calling thread."""
         patterns = self.jvm.org.apache.spark.sql.catalyst.trees.TreePattern
-        wanted = self._constant("patterns", lambda: self.seq([getattr(patterns, name)() for name in _JOBS]))
-        return bool(later(plan).containsAnyPattern(wanted))
-
-    def in_one_partition(self, plan: Plan) -> Plan:
-        """A plan over rows at hand with each of its relations in one partition: it is one job of one task."""
-        leaves = items(plan.collectLeaves())
-        return self.replace_nodes(plan, [(leaf, self.in_one(leaf)) for leaf in leaves])
+        spreading = _made(self.seq([getattr(patterns, name)() for name in _SPREADING]))
+        gateway: Any = self.spark.sparkContext._gateway
+        return new(gateway, "Rows", self.session, self.settings_for_tasks, spreading)
 
     def is_at_hand(self, plan: Plan) -> bool:
         """All its rows come from relations that the driver holds."""
@@ -414,6 +465,15 @@ def kind_of(node: Any) -> str:
     if _KIND not in node.__dict__:
         setattr(node, _KIND, str(later(node).getClass().getSimpleName()).rstrip("$"))
     return str(getattr(node, _KIND))
+
+
+def of_kind(kind: str, node: Any) -> Any:
+    """A node whose class is known."""
+    if isinstance(node, Later):
+        node.kind = kind
+    else:
+        setattr(node, _KIND, kind)
+    return node
 
 
 def kinds_of(nodes: Sequence[Any]) -> list[str]:

@@ -31,7 +31,7 @@ from spark_trickle.algebra.relations import (
 )
 from spark_trickle.algebra.repeatable import repeatability
 from spark_trickle.algebra.restrict import matching
-from spark_trickle.algebra.traverse import sources_of, walk
+from spark_trickle.algebra.traverse import below_row_wise, sources_of, walk
 from spark_trickle.incremental.differentiate import differentiate
 from spark_trickle.incremental.rules import per_key
 from spark_trickle.incremental.rules.touched import Touched, at_least, coarsely, exactly
@@ -125,7 +125,7 @@ def maintain(root: Relation, totals: tuple[int, ...] = (), only_real_pairs: bool
     """
     change_of = partial(differentiate, only_real_pairs=only_real_pairs)
     replaced = _by_exact_key if only_real_pairs else _by_key
-    top = _below_row_wise(root)
+    top = below_row_wise(root)
     if totals and isinstance(top, PerKey | Whole):
         return _continued(root, top, totals, change_of)
     if isinstance(top, Whole | Top | Loop) and sources_of(top):
@@ -152,7 +152,7 @@ def maintain(root: Relation, totals: tuple[int, ...] = (), only_real_pairs: bool
 
 def hidden_columns(root: Relation) -> tuple[int, ...]:
     """Columns worth storing beside the query's own: without them the stored rows could not be continued from."""
-    top = _below_row_wise(root)
+    top = below_row_wise(root)
     if isinstance(top, Top | Loop):
         shown = _visible(root, top)
         return tuple(c.id for c in top.columns if c.id not in shown) if _continues(root, top) else ()
@@ -189,7 +189,7 @@ def keys_to_carry(root: Relation, top: PerKey | Whole) -> tuple[int, ...]:
 def recomputed_parts(root: Relation, maintenance: Maintenance) -> list[Whole | Top | Loop]:
     """The relations that are evaluated in full whenever something below them changes."""
     parts = [node for node in walk(root) if isinstance(node, Whole | Top | Loop) and sources_of(node)]
-    kept = _below_row_wise(root) if isinstance(maintenance, TopRows | Iterate | Totals) else None
+    kept = below_row_wise(root) if isinstance(maintenance, TopRows | Iterate | Totals) else None
     return [part for part in parts if part is not kept]
 
 
@@ -246,7 +246,7 @@ def _from_stored(
 
 def _competing(top: Top, change_of: Callable[[Relation], Node], replaced: _Replacing) -> ByWeight | ByKey:
     """By key where that is possible: no old version is read. With an OFFSET, rows before the stored ones count too."""
-    groups = _below_row_wise(top.child)
+    groups = below_row_wise(top.child)
     if not top.offset and isinstance(groups, PerKey) and _replaceable(groups):
         columns = visible_keys(top.child, groups)
         if columns is not None:
@@ -350,9 +350,3 @@ def _output_of(root: Relation) -> dict[int, int]:
         found = {out: passes[inner] for out, inner in found.items() if inner in passes}
         node = node.child
     return {inner: out for out, inner in reversed(found.items())}
-
-
-def _below_row_wise(node: Node) -> Node:
-    while isinstance(node, RowWise):
-        node = node.child
-    return node

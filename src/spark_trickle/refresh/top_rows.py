@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody knows
 
-from spark_trickle.algebra.relations import Top
+from spark_trickle.algebra.relations import PerKey, Top, Whole
+from spark_trickle.algebra.traverse import below_row_wise
 from spark_trickle.catalyst.identity import net
 from spark_trickle.catalyst.ordering import SortKey, sort_keys
 from spark_trickle.catalyst.plan import Plan, Planner, output
@@ -40,9 +41,8 @@ class Race:
         if limit is None:
             return self.read()
         kept = self._held(self._named(stored.withColumn(WEIGHT, F.lit(1).cast("long"))))
-        full = kept is not None and kept.count() == limit
         changed = self._named(change)
-        if not full or kept is None:
+        if kept is None or self._rows_of(kept) < limit:
             if limit == 0:
                 return None
             return self.read() if self.top.offset else self._repeated(self._merged(kept, changed))
@@ -56,14 +56,15 @@ class Race:
 
     def _from_the_start(self, near: DataFrame, boundary: DataFrame) -> DataFrame:
         """Rows up to the boundary, if they are still as many as before; else all."""
-        grown = near.agg(F.sum(WEIGHT)).collect()[0][0] >= 0
-        return self._read(boundary, beyond=False) if grown else self.read()
+        return self._read(boundary, beyond=False) if self._rows_of(near) >= 0 else self.read()
 
     def _from_stored(self, kept: DataFrame, near: DataFrame, boundary: DataFrame, limit: int) -> DataFrame:
         merged = self._against(self._merged(kept, near.select(*self._names, WEIGHT)), boundary)
         sure = self._held(merged)
-        if sure is not None and sum(r[0] for r in sure.select(WEIGHT).collect()) >= limit:
+        if sure is not None and self._rows_of(sure) >= limit:
             return self._repeated(sure)
+        if isinstance(below_row_wise(self.top.child), PerKey | Whole):
+            return self.read()  # groups are known only when all their rows were read
         beyond = self._read(boundary, beyond=True)
         if sure is None:
             return beyond
@@ -88,6 +89,10 @@ class Race:
         copies = F.explode(F.array_repeat(F.lit(0), F.col(WEIGHT).cast("int")))
         return frame.select(*self._names, copies.alias("copy")).select(*self._names)
 
+    def _rows_of(self, held: DataFrame) -> int:
+        """How many rows the weights of a held frame stand for."""
+        return sum(row[0] for row in held.select(WEIGHT).collect())
+
     def _held(self, frame: DataFrame) -> DataFrame | None:
         plan = self.hold(frame)
         return None if plan is None else self.planner.frame(plan)
@@ -104,14 +109,14 @@ class Race:
         if type(value) in _LITERALS:
             key, literal = self._keys[0], F.lit(value)
             rows = rows.where(key.not_before(first, literal) if beyond else key.not_after(first, literal))
-        placed = self._against(rows.select(*self._names, WEIGHT), boundary)
+        placed = self._against(rows.select(*self._names, WEIGHT), F.broadcast(boundary))
         side = F.col("place") >= 0 if beyond else F.col("place") <= 0
         return placed.where(side).select(*self._names)
 
     def _against(self, frame: DataFrame, boundary: DataFrame) -> DataFrame:
         """The frame with `place`: −1 before the boundary, 0 at it, 1 beyond it."""
         keys = self._keys
-        located = self._with_keys(frame).crossJoin(F.broadcast(boundary))
+        located = self._with_keys(frame).crossJoin(boundary)
         place: Column = F.lit(0)
         for i in reversed(range(len(keys))):
             mine, other = F.col(f"o{i}"), F.col(f"b{i}")

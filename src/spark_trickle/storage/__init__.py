@@ -9,6 +9,7 @@ shared_changes.py  small changes, read once for all who need them
 removals.py  rows to remove → deletion vectors
 files.py     the files of a version as the log describes them
 following.py the files of a version, told by an earlier one and the commits since
+vectors.py   deletion vectors, read together and kept
 marks.py     whether a version of a local table is still the newest one
 parquet.py   few rows out of files, read by this process
 passing.py   which values pass a condition of the query

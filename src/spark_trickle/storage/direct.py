@@ -29,6 +29,7 @@ from spark_trickle.storage.parquet import (
     POSITION,
     Field,
     Keys,
+    Positions,
     Reading,
     Source,
     TooMany,
@@ -123,7 +124,8 @@ def _read(
     kept = tables.columns if terms.keys else NOTHING_KEPT
     reading = Reading(fields, terms.keys, terms.most, terms.places, terms.only, kept)
     try:
-        return read_files([_source(tables, snapshot, file, terms.places) for file in chosen], reading)
+        hidden = tables.hidden_rows(snapshot, chosen)
+        return read_files([_source(tables, snapshot, file, hidden, terms.places) for file in chosen], reading)
     except (Unreadable, TooMany):
         return None
 
@@ -207,10 +209,11 @@ def _described(snapshot: Snapshot, name: str, path: Path) -> tuple[Field, DataTy
     return Field(name, tuple(written), kind, path[0] in snapshot.partitioned_by), inner
 
 
-def _source(tables: DeltaTables, snapshot: Snapshot, file: DataFile, places: bool) -> Source:
+def _source(
+    tables: DeltaTables, snapshot: Snapshot, file: DataFile, hidden: Mapping[str, Positions], places: bool
+) -> Source:
     address = tables.address(snapshot, file) if places else ""
-    hidden = tables.hidden_rows(snapshot, file)
-    return Source(path_of(snapshot, file.path), address, file.partition, hidden)
+    return Source(path_of(snapshot, file.path), address, file.partition, hidden.get(file.vector))
 
 
 def path_of(snapshot: Snapshot, path: str) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -75,23 +76,25 @@ def _parts(tables: DeltaTables, table: Snapshot, commit: Commit) -> Iterator[_Pa
     for file in commit.touched:
         if file.changes_data:
             by_path[file.path].append(file)
+    changing = (file for files in by_path.values() for file in files if file.vector)
+    hidden = tables.positions(
+        table, {vector_name(f.vector): partial(_descriptor, tables, f) for f in changing}
+    )
     for path, files in by_path.items():
         place = path_of(table, path)
         if len(files) == 1:
             file = files[0]
-            yield Source(place, "", file.partition, _hidden(tables, table, file)), 1 if file.added else -1
+            yield Source(place, "", file.partition, _hidden(hidden, file)), 1 if file.added else -1
             continue
         # The same file with another deletion vector: what it hides now was removed, what it hid before was added.
         before, after = sorted(files, key=lambda file: file.added)
-        hid, hides = _hidden(tables, table, before), _hidden(tables, table, after)
+        hid, hides = _hidden(hidden, before), _hidden(hidden, after)
         for one, other, weight in ((hides, hid, -1), (hid, hides, 1)):
             yield Source(place, "", after.partition, only=_only_in(one, other)), weight
 
 
-def _hidden(tables: DeltaTables, table: Snapshot, file: Touched) -> Positions | None:
-    if not file.vector:
-        return None
-    return tables.positions(table, vector_name(file.vector), lambda: _descriptor(tables, file))
+def _hidden(hidden: Mapping[str, Positions], file: Touched) -> Positions | None:
+    return hidden[vector_name(file.vector)] if file.vector else None
 
 
 def _only_in(mine: Positions | None, theirs: Positions | None) -> Positions:

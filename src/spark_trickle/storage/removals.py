@@ -194,8 +194,7 @@ def _with_rows_removed(tables: DeltaTables, snapshot: Snapshot, file: Any, rows:
     bitmap = delta.deletionvectors.RoaringBitmapArray()
     bitmap.addAll(scala_longs(tables.spark, rows))
     if file.deletionVector() is not None:
-        stored = delta.deletionvectors.StoredBitmap.create(file.deletionVector(), snapshot.log.dataPath())
-        bitmap.merge(stored.load(tables.vector_store(snapshot)))
+        bitmap.merge(tables.vectors.stored(snapshot.log, snapshot.place, file.deletionVector()))
     form = getattr(getattr(delta.deletionvectors, "RoaringBitmapArrayFormat$"), "MODULE$").Portable()
     descriptor = delta.actions.DeletionVectorDescriptor
     vector = descriptor.inlineInLog(bitmap.serializeAsByteArray(form), bitmap.cardinality())

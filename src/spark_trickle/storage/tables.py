@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import numpy as np
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -31,6 +30,7 @@ from spark_trickle.storage.files import Content, DataFile, described, local_fold
 from spark_trickle.storage.following import Following, following
 from spark_trickle.storage.marks import Mark, newest_mark
 from spark_trickle.storage.parquet import Positions
+from spark_trickle.storage.vectors import Descriptor, Vectors
 
 PHYSICAL = "delta.columnMapping.physicalName"
 _WORTH_CHOOSING = 0.75
@@ -38,7 +38,6 @@ _MANY_PAGES, _FEW_PAGES = 100, 0.25
 _SHARED = 2
 _KEPT_SNAPSHOTS = 64
 _KEPT_CHANGES = 16
-_KEPT_VECTORS = 4096
 _FOLLOWED = 100
 """After more commits than that, Delta has a checkpoint to read the files from."""
 
@@ -209,8 +208,7 @@ class DeltaTables:
         self._newest: dict[str, _Newest] = {}
         self.commits: OrderedDict[tuple[str, int], Any] = OrderedDict()
         """What commits say, by table id and version; see `commits`."""
-        self._hidden: OrderedDict[tuple[str, str], Positions] = OrderedDict()
-        self._stores: dict[str, Any] = {}
+        self.vectors = Vectors(spark)
         self._guard = threading.Lock()
 
     def in_session(self, spark: SparkSession) -> DeltaTables:
@@ -218,8 +216,8 @@ class DeltaTables:
         other = DeltaTables(spark, self.most_scanned)
         other.columns = self.columns
         other._kept, other._leaves, other._guard = self._kept, self._leaves, self._guard
-        other._changes, other._whole, other._hidden = self._changes, self._whole, self._hidden
-        other.commits, other._newest, other._stores = self.commits, self._newest, self._stores
+        other._changes, other._whole, other.vectors = self._changes, self._whole, self.vectors
+        other.commits, other._newest = self.commits, self._newest
         return other
 
     def log(self, location: str) -> Any:
@@ -297,35 +295,14 @@ class DeltaTables:
         path = operations.absolutePath(snapshot.place, file.path)
         return str(self.jvm.org.apache.spark.paths.SparkPath.fromPath(path).urlEncoded())
 
-    def hidden_rows(self, snapshot: Snapshot, file: DataFile) -> Positions | None:
-        """The numbers of the rows that the file's deletion vector hides; None without one."""
-        if not file.vector:
-            return None
-        return self.positions(snapshot, file.vector, lambda: snapshot.action(file).deletionVector())
+    def hidden_rows(self, snapshot: Snapshot, files: Iterable[DataFile]) -> Mapping[str, Positions]:
+        """The numbers of the rows that the deletion vectors of files hide, by vector."""
+        hiding = {file.vector: partial(_descriptor, snapshot, file) for file in files if file.vector}
+        return self.positions(snapshot, hiding)
 
-    def positions(self, snapshot: Snapshot, vector: str, descriptor: Callable[[], Any]) -> Positions:
-        """The row numbers in a deletion vector of the table, which is never written twice."""
-        key = (snapshot.place, vector)
-        with self._guard:
-            if key in self._hidden:
-                self._hidden.move_to_end(key)
-                return self._hidden[key]
-        stored = self._delta.deletionvectors.StoredBitmap.create(descriptor(), snapshot.log.dataPath())
-        bitmap = stored.load(self.vector_store(snapshot))
-        numbers = json.loads(str(self.jvm.java.util.Arrays.toString(bitmap.toArray())))
-        found: Positions = np.array(numbers, dtype=np.int64)
-        with self._guard:
-            self._hidden[key] = found
-            while len(self._hidden) > _KEPT_VECTORS:
-                self._hidden.popitem(last=False)
-        return found
-
-    def vector_store(self, snapshot: Snapshot) -> Any:
-        """Reads deletion vectors; kept, because to make one means to copy all settings of Hadoop."""
-        if snapshot.place not in self._stores:
-            conf = snapshot.log.newDeltaHadoopConf()
-            self._stores[snapshot.place] = self._delta.storage.dv.HadoopFileSystemDVStore(conf)
-        return self._stores[snapshot.place]
+    def positions(self, snapshot: Snapshot, vectors: Mapping[str, Descriptor]) -> Mapping[str, Positions]:
+        """The row numbers in deletion vectors of the table."""
+        return self.vectors.positions(snapshot.log, snapshot.place, vectors)
 
     def rows(
         self, snapshot: Snapshot, columns: Sequence[str] | None = None, within: Within | None = None
@@ -440,3 +417,7 @@ class DeltaTables:
             while len(self._kept) > _KEPT_SNAPSHOTS:
                 self._kept.popitem(last=False)
         return snapshot
+
+
+def _descriptor(snapshot: Snapshot, file: DataFile) -> Any:
+    return snapshot.action(file).deletionVector()
