@@ -90,12 +90,14 @@ def test_columns_beside_an_outer_join_may_be_null(trickle: Trickle) -> None:
 
 
 def test_a_relation_on_both_sides_of_a_join(trickle: Trickle) -> None:
-    """Its ids are not told apart, so the plan is not resolved; Spark gives one side others."""
+    """Its ids are not told apart, so Spark has to give one side others."""
     planner = Planner(trickle.spark)
     one = held.hold(planner, trickle.spark.range(3))
     (column,) = output(one)
     twice = held.hold(planner, planner.join(one, one, "Inner", planner.less(planner.literal(0), column)))
     assert len(planner.frame(twice).collect()) == 6
+    both = held.hold(planner, planner.distinct(planner.union([one, planner.project([column], one)])))
+    assert len(planner.frame(both).collect()) == 3
 
 
 def test_an_error_is_spark_s_own_and_nothing_stays_behind(trickle: Trickle, rows: str) -> None:

@@ -1,4 +1,5 @@
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.Properties;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.SparkContext;
@@ -9,6 +10,7 @@ import org.apache.spark.executor.TaskMetrics;
 import org.apache.spark.memory.TaskMemoryManager;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.analysis.UpdateAttributeNullability$;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
@@ -16,6 +18,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Repartition;
+import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.CommandExecutionMode;
 import org.apache.spark.sql.execution.QueryExecution;
@@ -150,11 +153,11 @@ public class Rows {
 
     /**
      * Plans are put together of parts that were analyzed before. What Spark's analyzer would still find in one in which
-     * everything is resolved is that columns beside an outer join may be NULL.
+     * everything is resolved is that columns beside an outer join may be NULL, or that some columns have the same id.
      */
     private QueryExecution executed(LogicalPlan plan, boolean analyzed) {
         LogicalPlan resolved = plan;
-        if (!analyzed && plan.resolved()) {
+        if (!analyzed && plan.resolved() && tellsColumnsApart(plan, new HashSet())) {
             resolved = UpdateAttributeNullability$.MODULE$.apply(plan);
             resolved.setAnalyzed();
         }
@@ -170,6 +173,28 @@ public class Rows {
             limited.setAnalyzed(); // what was put around it needs nothing of the kind
         }
         return limited;
+    }
+
+    /** No two of its relations, nor two branches of a union, have columns of the same id. */
+    private boolean tellsColumnsApart(LogicalPlan plan, HashSet ids) {
+        if (plan instanceof LocalRelation) {
+            Iterator columns = plan.output().iterator();
+            while (columns.hasNext()) {
+                if (!ids.add(((Attribute) columns.next()).exprId())) {
+                    return false;
+                }
+            }
+        }
+        if (plan instanceof Union && !((Union) plan).duplicatesResolvedBetweenBranches()) {
+            return false;
+        }
+        Iterator children = plan.children().iterator();
+        while (children.hasNext()) {
+            if (!tellsColumnsApart((LogicalPlan) children.next(), ids)) {
+                return false;
+            }
+        }
+        return true;
     }
 
     /** Each of its relations in one partition: then nothing is exchanged. */
