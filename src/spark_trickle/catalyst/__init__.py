@@ -3,6 +3,7 @@
 java.py       Java's names, each looked up once
 compiled.py   the classes of this package that are written in Java
 later.py      calls into the JVM that are put off and carried out together, by calls.java
+few_rows.py   settings of the session that evaluates rows at hand
 plan.py       the only wrapper of JVM plans: read, rebuild, combine
 expressions.py  the same for expressions: references, equalities, determinism
 sessions.py   one Spark session per definition, with the settings its text was written under
