@@ -55,6 +55,7 @@ QUERIES = {
     "window": "SELECT k, row_number() OVER (PARTITION BY s ORDER BY k, i) AS n FROM at_hand",
     "sorted": "SELECT * FROM at_hand ORDER BY k DESC NULLS LAST, i LIMIT 2",
     "generated": "SELECT k, e FROM at_hand LATERAL VIEW explode(array(s, 'b')) x AS e",
+    "an error that Spark proves away": "SELECT a.k FROM at_hand a JOIN at_hand b ON a.k = b.k WHERE 1 / (a.i - b.i) > 0 OR 1 = 1",
     "nothing": "SELECT a.* FROM at_hand a JOIN at_hand b ON a.k = b.k AND a.k > 100",
     "nested types": "SELECT k, collect_list(named_struct('s', s)) AS l FROM at_hand GROUP BY k",
 }

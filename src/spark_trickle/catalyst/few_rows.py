@@ -8,45 +8,22 @@ _EXCHANGING = (
 )
 """Rules that move joins below what brings rows into one partition, and then exchange them."""
 _IN_VAIN = (
-    "catalyst.optimizer.BooleanSimplification",
-    "catalyst.optimizer.CollapseWindow",
-    "catalyst.optimizer.CombineConcats",
     "catalyst.optimizer.CostBasedJoinReorder",
-    "catalyst.optimizer.EliminateAggregateFilter",
-    "catalyst.optimizer.EliminateAsOfJoin",
-    "catalyst.optimizer.EliminateSerialization",
-    "catalyst.optimizer.FoldablePropagation",
-    "catalyst.optimizer.GenerateOptimization",
-    "catalyst.optimizer.InferFiltersFromGenerate",
-    "catalyst.optimizer.InferWindowGroupLimit",
     "catalyst.optimizer.InjectRuntimeFilter",
-    "catalyst.optimizer.LimitPushDown",
-    "catalyst.optimizer.LimitPushDownThroughWindow",
-    "catalyst.optimizer.MergeScalarSubqueries",
-    "catalyst.optimizer.OptimizeCsvJsonExprs",
-    "catalyst.optimizer.OptimizeJoinCondition",
     "catalyst.optimizer.OptimizeOneRowRelationSubquery",
-    "catalyst.optimizer.OptimizeRand",
-    "catalyst.optimizer.OptimizeUpdateFields",
-    "catalyst.optimizer.OptimizeWindowFunctions",
-    "catalyst.optimizer.PushFoldableIntoBranches",
-    "catalyst.optimizer.RemoveRedundantAggregates",
-    "catalyst.optimizer.SimplifyBinaryComparison",
-    "catalyst.optimizer.SimplifyCaseConversionExpressions",
-    "catalyst.optimizer.SimplifyConditionals",
-    "catalyst.optimizer.SimplifyDateTimeConversions",
-    "catalyst.optimizer.TransposeWindow",
-    "catalyst.optimizer.UnwrapCastInBinaryComparison",
     "delta.metric.OptimizeConditionalIncrementMetric",
     "delta.optimizer.RangePartitionIdRewrite",
     "delta.stats.PrepareDeltaScan",
     "execution.datasources.PushVariantIntoScan",
     "execution.datasources.SchemaPruning",
-    "execution.datasources.v2.V2ScanRelationPushDown",
     "execution.dynamicpruning.CleanupDynamicPruningFilters",
     "execution.dynamicpruning.PartitionPruning",
 )
-"""Rules that look for tables and for expressions to be simpler: looking takes longer than what is won on few rows."""
+"""Rules that look for what no plan over rows at hand has, such as tables.
+
+None that makes expressions simpler: what Spark proves away in the full query, it must prove away here, or an error
+that the query never meets would be met.
+"""
 FOR_FEW_ROWS = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.adaptive.enabled": "false",
