@@ -18,6 +18,9 @@ def _column(values: list[int | None]) -> Column:
     return Column(pa.chunked_array([pa.array(values, pa.int64())]))
 
 
+_NUMBERS = st.integers(0, 9) | st.sampled_from([2**31 - 1, 2**31, -(2**31), 2**63 - 1, -(2**63)])
+
+
 @given(st.lists(st.integers(0, 9)), st.sets(st.integers(-1, 10)))
 def test_values_in_order_are_found_where_comparing_each_would_find_them(
     values: list[int], keys: set[int]
@@ -35,11 +38,44 @@ def test_keys_are_found_in_any_column(values: list[int | None], keys: set[int], 
     assert found.tolist() == expected
 
 
-def test_only_whole_numbers_in_order_without_gaps_are_searched() -> None:
+@given(
+    st.lists(st.none() | _NUMBERS, min_size=100), st.sets(_NUMBERS | st.just(-1), max_size=3), st.booleans()
+)
+def test_a_column_that_is_looked_through_again_is_sorted(
+    values: list[int | None], keys: set[int], with_null: bool
+) -> None:
+    column = _column(values)
+    expected = [i for i, v in enumerate(values) if v in keys or (v is None and with_null)]
+    for _ in range(3):
+        assert Keys(pa.array(sorted(keys), pa.int64()), with_null).places_in(column).tolist() == expected
+    own = column.places_of(np.array(sorted(keys), dtype=np.int64))
+    assert own is not None and own.tolist() == [i for i, v in enumerate(values) if v in keys]
+
+
+def test_only_few_whole_numbers_are_looked_up() -> None:
     wanted = np.array([1], dtype=np.int64)
-    assert _column([2, 1]).places_of(wanted) is None
-    assert _column([1, None]).places_of(wanted) is None
-    assert Column(pa.chunked_array([pa.array(["a"])])).places_of(wanted) is None
+    assert [_column([2, 1]).places_of(wanted) for _ in range(3)] == [None] * 3
+    long = _column([2, 1] * 100)
+    assert long.places_of(wanted) is None
+    assert long.places_of(np.arange(100)) is None
+    assert long.places_of(wanted) is not None
+    texts = Column(pa.chunked_array([pa.array(["a"] * 100)]))
+    assert [texts.places_of(wanted) for _ in range(3)] == [None] * 3
+
+
+def test_a_sorted_column_takes_up_more_room() -> None:
+    values = pa.chunked_array([pa.array([2, 1] * 100, pa.int64())])
+    columns = Columns(2 * values.nbytes)
+    first, second = (columns.keep(("file", 0, name), values) for name in "ab")
+    assert columns.nbytes == 2 * values.nbytes
+    for _ in range(2):
+        second.places_of(np.array([1]))
+    assert columns.get(("file", 0, "a")) is None
+    assert columns.get(("file", 0, "b")) is second
+    assert columns.nbytes == 2 * values.nbytes
+    for _ in range(2):
+        first.places_of(np.array([1]))  # no longer kept
+    assert columns.nbytes == 2 * values.nbytes
 
 
 def test_what_was_asked_for_longest_ago_makes_room() -> None:

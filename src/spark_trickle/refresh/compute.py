@@ -43,7 +43,14 @@ from spark_trickle.refresh.kept_groups import Continued, Continuing, KeptGroups
 from spark_trickle.refresh.recursion import Derivation
 from spark_trickle.refresh.top_rows import Race
 from spark_trickle.storage.changes import changes_between
-from spark_trickle.storage.direct import local_relation, located, look_up, read_whole, with_places
+from spark_trickle.storage.direct import (
+    can_look_up,
+    local_relation,
+    located,
+    look_up,
+    read_whole,
+    with_places,
+)
 from spark_trickle.storage.layout import Layout, sql_type
 from spark_trickle.storage.removals import PLACE
 from spark_trickle.storage.shared_changes import small_change
@@ -62,11 +69,10 @@ def layout_of(definition: Definition) -> Layout:
     return Layout.of(definition.schema, definition.hidden)
 
 
-def _size(moment: Moment, source: str) -> int:
-    return moment.snapshots[source].size_in_bytes if source in moment.snapshots else 0
-
-
 _FEW_GROUPS = 1000
+_LOOKED_UP, _SCANNED = 10, 50
+"""More rows are looked up in a large source than are held of a change, up to so many times as many: to the driver, each
+of them is as much work as so many rows are that Spark reads."""
 Change = Difference | Few
 """What is to change in a table, with Spark or in the memory of the driver."""
 
@@ -116,7 +122,9 @@ class VersionReader:
     def lookup(
         self, source: str, version: Version, shape: Shape, keys: Mapping[str, Values]
     ) -> AtHand | None:
-        return look_up(self._tables, self._ends[version].snapshots[source], shape, keys, self.most)
+        snapshot = self._ends[version].snapshots[source]
+        most = min(self.most * _LOOKED_UP, self.most + snapshot.row_count // _SCANNED)
+        return look_up(self._tables, snapshot, shape, keys, most)
 
     def whole(self, source: str, version: Version, shape: Shape) -> AtHand | None:
         return read_whole(self._tables, self._ends[version].snapshots[source], shape, self.most)
@@ -164,8 +172,16 @@ class Computation:
         before, after = old.snapshots, new.snapshots
         moved = {n for n in after if n in before and before[n] is not after[n]}
         self._changed = frozenset(moved | ({CLOCK} if old.at != new.at else set()))
-        small = settings.whole_read_bytes
-        self._whole = frozenset(n for n in after if all(_size(m, n) <= small for m in (old, new)))
+        self._whole = frozenset(n for n in after if self._is_read_whole(n, settings))
+
+    def _is_read_whole(self, source: str, settings: Settings) -> bool:
+        """A small source, unless the driver looks up some of its rows with less effort than it holds all of them."""
+        ends = [m.snapshots[source] for m in (self._old, self._new) if source in m.snapshots]
+        return all(
+            s.size_in_bytes <= settings.whole_read_bytes
+            and (s.row_count <= settings.local_change_rows or not can_look_up(self._tables, s))
+            for s in ends
+        )
 
     def __enter__(self) -> Computation:
         return self

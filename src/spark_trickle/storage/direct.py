@@ -57,6 +57,11 @@ def look_up(
     return None if rows is None else as_leaf(tables, snapshot.schema, rows, shape)
 
 
+def can_look_up(tables: DeltaTables, snapshot: Snapshot) -> bool:
+    """The driver may read the files of this table itself."""
+    return bool(tables.most_scanned) and local_folder(snapshot.place) is not None
+
+
 def read_whole(tables: DeltaTables, snapshot: Snapshot, shape: Shape, most: int) -> AtHand | None:
     """All rows of a small table, read once; None: ask Spark."""
 
@@ -119,7 +124,7 @@ def _read(
     counts = [file.written_rows for file in chosen]
     if None in counts or sum(count or 0 for count in counts) > terms.most_scanned:
         return None
-    if local_folder(snapshot.place) is None or not tables.most_scanned:
+    if not can_look_up(tables, snapshot):
         return None
     kept = tables.columns if terms.keys else NOTHING_KEPT
     reading = Reading(fields, terms.keys, terms.most, terms.places, terms.only, kept)

@@ -25,6 +25,8 @@ from spark_trickle.storage.passing import passing
 FILE, POSITION = "__st_file", "__st_position"
 """Where a row lies: the address of its file and its number in it."""
 _KEPT_FOOTERS = 4096
+_FEW = 8
+"""One row in so many: looking at single rows is quicker than looking through all of them."""
 _WRITER = b"org.apache.spark.version"
 _OTHER_CALENDAR = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 _OLD = (date(1900, 1, 1) - date(1970, 1, 1)).days
@@ -72,6 +74,11 @@ class Keys:
     found: dict[Place, Positions] = field(default_factory=dict, compare=False, repr=False)
     """Where they were found: two versions of a table share most of their files."""
 
+    @property
+    def cost(self) -> tuple[bool, int]:
+        """What to look for first: numbers before texts, and of which there are most, since those are rarest in a row."""
+        return not pa.types.is_integer(self.values.type), -len(self.values)
+
     def places_at(self, place: Place, column: Column) -> Positions:
         """The same as `places_in`, looked for once in each place."""
         if place not in self.found:
@@ -83,11 +90,16 @@ class Keys:
         if pa.types.is_integer(self.values.type):
             found = column.places_of(np.unique(self.values.to_numpy(zero_copy_only=False)))
             if found is not None:
-                return found
-        hits = pc.is_in(column.values, value_set=self.values)
-        if self.with_null:
-            hits = pc.or_(hits, pc.is_null(column.values))
-        return np.flatnonzero(np.asarray(hits))
+                if not self.with_null or not column.values.null_count:
+                    return found
+                missing = np.flatnonzero(np.asarray(column.values.is_null()))
+                return np.sort(np.concatenate((found, missing)))
+        return np.flatnonzero(self.hits(column.values))
+
+    def hits(self, values: pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Which of some values are wanted."""
+        hits = pc.is_in(values, value_set=self.values)
+        return np.asarray(pc.or_(hits, pc.is_null(values)) if self.with_null else hits)
 
     def may_meet(self, statistics: Any) -> bool:
         """By the least and the greatest value of a piece of a file."""
@@ -207,12 +219,15 @@ class _Piece:
         by_name = {f.name: f for f in reading.fields}
         known: dict[str, Column] = {}
         chosen: Positions | None = self._only(count)
-        for name, keys in reading.keys.items():
-            if not self._may_meet(by_name[name], keys):
-                return reading.schema.empty_table()
+        if not all(self._may_meet(by_name[name], keys) for name, keys in reading.keys.items()):
+            return reading.schema.empty_table()
+        for name, keys in sorted(reading.keys.items(), key=lambda one: one[1].cost):
             known |= self._columns([by_name[name]], count, reading.kept)
-            hits = keys.places_at(self._place(by_name[name]), known[name])
-            chosen = hits if chosen is None else np.intersect1d(chosen, hits, assume_unique=True)
+            if chosen is not None and chosen.size * _FEW < count:
+                chosen = chosen[keys.hits(known[name].values.take(chosen))]
+            else:
+                hits = keys.places_at(self._place(by_name[name]), known[name])
+                chosen = hits if chosen is None else np.intersect1d(chosen, hits, assume_unique=True)
             if not chosen.size:
                 return reading.schema.empty_table()
         chosen = self._shown(np.arange(count) if chosen is None else chosen)

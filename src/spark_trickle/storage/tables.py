@@ -180,6 +180,17 @@ class _Newest:
     def schema(self) -> str:
         return str(self.state.metadata().schemaString())
 
+    def setting(self, name: str) -> str:
+        """A property, empty when it is not set."""
+        if name not in self._settings:
+            found = self.state.metadata().configuration().get(name)
+            self._settings[name] = str(found.get()) if found.isDefined() else ""
+        return self._settings[name]
+
+    @cached_property
+    def _settings(self) -> dict[str, str]:
+        return {}
+
 
 class VersionUnavailable(Exception):  # noqa: N818 - a fact to act on, translated where it matters
     """A version that the log or the files can no longer give."""
@@ -248,8 +259,7 @@ class DeltaTables:
 
     def setting(self, location: str, name: str) -> str:
         """A property of the table as it is now, empty when it is not set."""
-        found = self.latest_state(location)[1].metadata().configuration().get(name)
-        return str(found.get()) if found.isDefined() else ""
+        return self._latest(location).setting(name)
 
     def snapshot(self, location: str, wanted: SourceVersion) -> Snapshot:
         """One version of the table. Raises VersionUnavailable when it is not the same table any more."""
