@@ -27,6 +27,7 @@ def test_a_refresh_from_start_to_end(catalog: Catalog, clock: FakeClock) -> None
     with catalog.begin(write=False) as transaction:
         assert transaction.refreshes.get(started.id) == started
         assert transaction.refreshes.running(ONE.id) == [started]
+        assert transaction.refreshes.unfinished() == {ONE.id}
         assert transaction.refreshes.last_completed(ONE.id) is None
     clock.advance(1.5)
     with catalog.begin() as transaction:

@@ -166,3 +166,42 @@ def test_remove_frees_the_name(catalog: Catalog) -> None:
         transaction.stream_tables.remove(row.id)
         assert transaction.stream_tables.get(row.name) is None
         transaction.stream_tables.add(row)
+
+
+def test_data_timestamps_move_on_together_unless_somebody_was_there_first(catalog: Catalog) -> None:
+    later = NOON + timedelta(minutes=1)
+    rows = {
+        "idle": stream_table("a.b.idle", sequence=3, status="ACTIVE"),
+        "behind": stream_table("a.b.behind", sequence=3, status="ACTIVE", data_timestamp=NOON),
+        "reached": stream_table("a.b.reached", sequence=3, status="ACTIVE", data_timestamp=later),
+        "refreshed": stream_table("a.b.refreshed", sequence=4, status="ACTIVE"),
+        "suspended": stream_table("a.b.suspended", sequence=3, status="SUSPENDED"),
+        "to rebuild": stream_table("a.b.rebuild", sequence=3, status="ACTIVE", needs_reinit=True),
+    }
+    with catalog.begin() as transaction:
+        for row in rows.values():
+            transaction.stream_tables.add(row)
+    with catalog.begin() as transaction:
+        asked = {row.id: (3, later) for row in rows.values()} | {"nobody": (3, later)}
+        asked[rows["behind"].id] = (3, later + timedelta(seconds=1))
+        moved = transaction.stream_tables.reach(asked)
+    assert moved == {rows["idle"].id, rows["behind"].id}
+    with catalog.begin(write=False) as transaction:
+        after = {name: transaction.stream_tables.get(row.name) for name, row in rows.items()}
+    assert {name: row.data_timestamp for name, row in after.items() if row} == {
+        "idle": later,
+        "behind": later + timedelta(seconds=1),
+        "reached": later,
+        "refreshed": None,
+        "suspended": None,
+        "to rebuild": None,
+    }
+
+
+def test_many_data_timestamps_move_on(catalog: Catalog) -> None:
+    rows = [stream_table(f"a.b.t{i}", status="ACTIVE") for i in range(1100)]
+    with catalog.begin() as transaction:
+        for row in rows:
+            transaction.stream_tables.add(row)
+        moved = transaction.stream_tables.reach({row.id: (row.sequence, NOON) for row in rows})
+    assert moved == {row.id for row in rows}

@@ -27,6 +27,39 @@ def test_a_refresh_without_changes_runs_no_spark_job(trickle: Trickle, database:
     assert jobs(trickle) == before
 
 
+def test_a_refresh_without_changes_is_recorded_for_all_it_reads(trickle: Trickle, database: str) -> None:
+    orders(trickle)
+    trickle.create_stream_table("st", "SELECT region, SUM(amount) AS s FROM orders GROUP BY region")
+    trickle.create_stream_table("top", "SELECT MAX(s) AS m FROM st")
+    trickle.refresh_stream_table("top")
+    result = trickle.refresh_stream_table("top")
+    assert (result.action, result.reason) == (Action.NO_DATA, "no source has changed")
+    assert result.seconds > 0
+    history = trickle.refresh_history().head(2)
+    assert sorted(history["name"]) == [f"{database}.st", f"{database}.top"]
+    assert set(history["action"]) == {"NO_DATA"}
+    assert trickle.verify("top", as_of=int(history["id"].iloc[0])).equal
+
+
+def test_a_refresh_without_changes_puts_right_what_a_killed_one_left(trickle: Trickle, database: str) -> None:
+    orders(trickle)
+    trickle.create_stream_table("st", "SELECT id, amount FROM orders")
+    with trickle._catalog.begin() as catalog:
+        catalog.refreshes.start(trickle._table("st").id, 2, "another machine:1:1:1")
+    assert trickle.refresh_stream_table("st").action is Action.NO_DATA
+    assert "RUNNING" not in set(trickle.refresh_history("st")["status"])
+
+
+def test_an_altered_table_tells_so_although_nothing_changes(trickle: Trickle, database: str) -> None:
+    orders(trickle)
+    trickle.create_stream_table("st", "SELECT id, amount FROM orders")
+    trickle.alter_stream_table("st", schedule="17m")
+    for _ in range(2):
+        assert trickle.refresh_stream_table("st").action is Action.NO_DATA
+    location = trickle._table("st").location
+    assert "17m" in trickle._runtime.tables.setting(location, "trickle.definition")
+
+
 def test_a_chain_is_refreshed_upstream_first_at_one_set_of_versions(trickle: Trickle, database: str) -> None:
     orders(trickle)
     trickle.create_stream_table("b", "SELECT region, SUM(amount) AS s FROM orders GROUP BY region")

@@ -89,6 +89,11 @@ class Refreshes:
         """Under way, or left behind by a process that died."""
         return self._newest(REFRESHES.c.stream_table_id == stream_table_id, REFRESHES.c.status == "RUNNING")
 
+    def unfinished(self) -> frozenset[str]:
+        """Ids of the stream tables that have such a row."""
+        rows = select(REFRESHES.c.stream_table_id).where(REFRESHES.c.status == "RUNNING").distinct()
+        return frozenset(self._connection.scalars(rows))
+
     def last_completed(self, stream_table_id: str) -> Refresh | None:
         completed = self._newest(
             REFRESHES.c.stream_table_id == stream_table_id, REFRESHES.c.status == "COMPLETED", limit=1

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from spark_trickle.catalog.failures import dropped
@@ -16,6 +16,14 @@ from spark_trickle.catalog.rows import StreamTable, values
 from spark_trickle.catalog.schema import STREAM_TABLES
 from spark_trickle.clock import Clock
 from spark_trickle.errors import TableNameError
+
+_AT_ONCE = 500
+"""So many are named in one statement."""
+
+
+def batched(values: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    """The values in pieces, the last of which may be shorter."""
+    return (values[first : first + size] for first in range(0, len(values), size))
 
 
 def keep_stream_table(connection: Connection, stream_table_id: str) -> StreamTable:
@@ -68,20 +76,35 @@ class StreamTables:
             )
         return changed
 
-    def reach(self, stream_table_id: str, sequence: int, at: datetime) -> bool:
-        """Move its data timestamp on; False if somebody has refreshed, altered or dropped it meanwhile."""
-        moved = (
-            update(STREAM_TABLES)
-            .where(
-                STREAM_TABLES.c.id == stream_table_id,
-                STREAM_TABLES.c.sequence == sequence,
-                STREAM_TABLES.c.status == "ACTIVE",
-                STREAM_TABLES.c.needs_reinit.is_(False),
-                or_(STREAM_TABLES.c.data_timestamp.is_(None), STREAM_TABLES.c.data_timestamp < at),
+    def reach(self, reached: Mapping[str, tuple[int, datetime]]) -> frozenset[str]:
+        """Move data timestamps on, by id and the sequence that is known; the ids of those that were moved.
+
+        The others were refreshed, altered or dropped by somebody meanwhile.
+        """
+        moved: set[str] = set()
+        for ids in batched(sorted(reached), _AT_ONCE):
+            found = (
+                select(STREAM_TABLES.c.id, STREAM_TABLES.c.sequence, STREAM_TABLES.c.data_timestamp)
+                .where(
+                    STREAM_TABLES.c.id.in_(ids),
+                    STREAM_TABLES.c.status == "ACTIVE",
+                    STREAM_TABLES.c.needs_reinit.is_(False),
+                )
+                .order_by(STREAM_TABLES.c.id)
             )
-            .values(data_timestamp=at, updated_at=self._clock())
-        )
-        return self._connection.execute(moved).rowcount == 1
+            by_time: dict[datetime, list[str]] = {}
+            for stream_table_id, sequence, last in self._connection.execute(found.with_for_update()):
+                known, at = reached[stream_table_id]
+                if sequence == known and (last is None or last < at):
+                    by_time.setdefault(at, []).append(stream_table_id)
+            for at, own in by_time.items():
+                self._connection.execute(
+                    update(STREAM_TABLES)
+                    .where(STREAM_TABLES.c.id.in_(own))
+                    .values(data_timestamp=at, updated_at=self._clock())
+                )
+                moved.update(own)
+        return frozenset(moved)
 
     def remove(self, stream_table_id: str) -> None:
         """Its dependencies and history go with it. Removing what is not there is no error."""

@@ -15,12 +15,16 @@ def properties_of(table: StreamTable) -> dict[str, str]:
 
 def keep_described(table: StreamTable, runtime: Runtime) -> None:
     """Tell again what the table says about itself, if it was altered or defined anew since."""
-    if not table.location or not runtime.tables.exists(table.location):
+    if not table.location or not runtime.tables.exists(table.location) or is_described(table, runtime):
         return
+    with write_lock(runtime.locks, table.id):
+        describe(runtime.spark, table.location, written_definition(_definition_of(table)))
+
+
+def is_described(table: StreamTable, runtime: Runtime) -> bool:
+    """The table says of itself what the catalog says of it."""
     text = written_definition(_definition_of(table))
-    if runtime.tables.setting(table.location, PROPERTY) != text:
-        with write_lock(runtime.locks, table.id):
-            describe(runtime.spark, table.location, text)
+    return runtime.tables.setting(table.location, PROPERTY) == text
 
 
 def _definition_of(table: StreamTable) -> dict[str, object]:

@@ -6,15 +6,20 @@ the catalog and the names of log files tell as much. Whatever is not plain is le
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
 from spark_trickle.catalog import StreamTable
 from spark_trickle.catalyst.plan import Planner
+from spark_trickle.errors import TrickleError
 from spark_trickle.frontier import SourceVersion
 from spark_trickle.names import shown
 from spark_trickle.refresh.choose import Action
+from spark_trickle.refresh.described import is_described
 from spark_trickle.refresh.pins import Pins
 from spark_trickle.refresh.results import RefreshResult
 from spark_trickle.refresh.runtime import Runtime, owner_name
@@ -44,12 +49,14 @@ class Look:
 
     tables: Mapping[str, StreamTable]
     runtime: Runtime
+    unfinished: Set[str] = frozenset()
+    """Ids of those that are being refreshed, or were when a process died: their refresh has to put that right."""
     _places: dict[str, str] = field(default_factory=dict)
 
     def is_idle(self, table: StreamTable, pins: Pins) -> bool:
         """Nothing has happened to the table or to what it reads, of which nothing is going to change either."""
         known = table.frontier is not None and table.table_version is not None and table.status == "ACTIVE"
-        if not known or table.needs_reinit or table.consecutive_errors:
+        if not known or table.needs_reinit or table.consecutive_errors or table.id in self.unfinished:
             return False
         if not self.runtime.definitions.is_steady(table, self._place_of):
             return False
@@ -80,11 +87,32 @@ class Look:
         return not any(commit.changes_data or commit.gone for commit in commits)
 
 
+def look_at(tables: Mapping[str, StreamTable], runtime: Runtime) -> Look:
+    """A look at the stream tables of the catalog."""
+    with runtime.catalog.begin(write=False) as catalog:
+        unfinished = catalog.refreshes.unfinished()
+    return Look(tables, runtime, unfinished)
+
+
+def nothing_to_do(names: Sequence[str], look: Look, pins: Pins) -> list[Idle] | None:
+    """Of stream tables that are refreshed one after the other: all of them, if none has anything to do; else None."""
+    found = []
+    for name in names:
+        table = look.tables[name]
+        try:
+            if not look.is_idle(table, pins) or not is_described(table, look.runtime):
+                return None
+        except (TrickleError, PySparkException, Py4JError):
+            return None  # its own refresh tells what is wrong
+        found.append(Idle(table, pins.at))
+    return found
+
+
 def record_idle(idle: Iterable[Idle], runtime: Runtime) -> list[Idle]:
     """Bring them to their data timestamps in the catalog; those that somebody has refreshed meanwhile are left out."""
     with runtime.catalog.begin() as catalog:
-        reached = [
-            one for one in idle if catalog.stream_tables.reach(one.table.id, one.table.sequence, one.at)
-        ]
+        every = {one.table.id: one for one in idle}
+        moved = catalog.stream_tables.reach({i: (one.table.sequence, one.at) for i, one in every.items()})
+        reached = [one for i, one in every.items() if i in moved]
         catalog.refreshes.add_idle([one.table for one in reached], owner_name(), REASON)
     return reached

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
 from spark_trickle.catalog import StreamTable
 from spark_trickle.errors import RefreshError, StateError, TrickleError
 from spark_trickle.graph.units import Unit, in_order
 from spark_trickle.names import shown
 from spark_trickle.refresh.choose import Action
-from spark_trickle.refresh.graph import read_graph
+from spark_trickle.refresh.graph import Graph, read_graph
+from spark_trickle.refresh.idle import Idle, look_at, nothing_to_do, record_idle
 from spark_trickle.refresh.pins import is_suspended, pin_bases
 from spark_trickle.refresh.remember import record_failure
 from spark_trickle.refresh.results import RefreshResult
@@ -21,6 +26,7 @@ def refresh_with_upstream(name: str, runtime: Runtime) -> RefreshResult:
     All read the same version of every base table, so the answer is the query's answer at one instant. What is
     refreshed together with one of them is refreshed, too.
     """
+    start = time.monotonic()
     graph = read_graph(runtime.catalog)
     tables = graph.tables
     order = in_order(graph.dependencies, [name], units_in(graph))
@@ -30,6 +36,9 @@ def refresh_with_upstream(name: str, runtime: Runtime) -> RefreshResult:
     except TrickleError as error:
         record_failure(tables[name], error, runtime)
         raise
+    idle = _idle(order, graph, terms, runtime)
+    if idle is not None:
+        return replace(idle[-1].result, seconds=time.monotonic() - start)
     own: RefreshResult | None = None
     for unit in order:
         suspended = [n for n in unit.members if is_suspended(tables[n])]
@@ -54,6 +63,15 @@ def refresh_with_upstream(name: str, runtime: Runtime) -> RefreshResult:
                 )
     assert own is not None  # noqa: S101 - the table is in its own order
     return own
+
+
+def _idle(order: Sequence[Unit], graph: Graph, terms: Terms, runtime: Runtime) -> list[Idle] | None:
+    """All of them, recorded, if none has anything to do. Those that are refreshed together are not asked."""
+    names = [name for unit in order for name in unit.members]
+    if len(names) > len(order):
+        return None
+    idle = nothing_to_do(names, look_at(graph.tables, runtime), terms.pins)
+    return idle if idle and len(record_idle(idle, runtime)) == len(idle) else None
 
 
 def _not_refreshed(name: str, failed: UnitFailed, unit: Unit) -> TrickleError:

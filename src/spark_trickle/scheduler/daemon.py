@@ -23,7 +23,7 @@ from spark_trickle.graph.units import Unit
 from spark_trickle.names import shown
 from spark_trickle.refresh.choose import Action
 from spark_trickle.refresh.graph import read_graph
-from spark_trickle.refresh.idle import Idle, Look, record_idle
+from spark_trickle.refresh.idle import Idle, Look, look_at, record_idle
 from spark_trickle.refresh.pins import Pins, is_suspended
 from spark_trickle.refresh.remember import record_failure
 from spark_trickle.refresh.retention import Risk, risks
@@ -196,7 +196,7 @@ class Daemon:
 
     def _without_idle(self, jobs: list[Job], world: World) -> list[Job]:
         """The jobs that have something to do; the others are done at once, those that are read first."""
-        look, place = Look(world.tables, self._runtime), {s.name: i for i, s in enumerate(world.states)}
+        look, place = look_at(world.tables, self._runtime), {s.name: i for i, s in enumerate(world.states)}
         idle: dict[str, Idle] = {}
         for job in sorted(jobs, key=lambda job: place[job.name]):
             still = not job.together and job.after <= idle.keys()
