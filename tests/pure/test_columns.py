@@ -91,6 +91,28 @@ def test_what_was_asked_for_longest_ago_makes_room() -> None:
     assert columns.get(("file", 0, "a")) is not None
 
 
+def test_columns_that_are_looked_through_stay_longest() -> None:
+    values = pa.chunked_array([pa.array(range(10), pa.int64())])
+    columns = Columns(2 * values.nbytes)
+    columns.keep(("file", 0, "key"), values, searched=True)
+    for name in "abc":
+        columns.keep(("file", 0, name), values)
+    assert [columns.get(("file", 0, name)) is not None for name in ("key", *"abc")] == [
+        True,
+        False,
+        False,
+        True,
+    ]
+    assert columns.get(("file", 0, "c"), searched=True) is not None
+    columns.keep(("file", 0, "other key"), values, searched=True)
+    assert [columns.get(("file", 0, name)) is not None for name in ("key", "c", "other key")] == [
+        False,
+        True,
+        True,
+    ]
+    assert columns.nbytes == 2 * values.nbytes
+
+
 def test_kept_columns_are_not_read_again(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"k": pa.array([3, 1, 2], pa.int64()), "v": ["x", "y", "z"]}), path)

@@ -91,44 +91,51 @@ def _narrowed(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 class Columns:
-    """The columns that were read last, up to so many bytes in all."""
+    """The columns that were read last, up to so many bytes in all.
+
+    Those that were looked through for keys stay longest: all of their rows are needed again, of the others only few.
+    """
 
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
-        self._kept: OrderedDict[Place, Column] = OrderedDict()
+        self._searched: OrderedDict[Place, Column] = OrderedDict()
+        self._others: OrderedDict[Place, Column] = OrderedDict()
         self._sizes: dict[Place, int] = {}
         self.nbytes = 0
         """What is kept, in all."""
         self._guard = threading.Lock()
 
-    def get(self, place: Place) -> Column | None:
+    def get(self, place: Place, *, searched: bool = False) -> Column | None:
+        """`searched`: it is going to be looked through for keys."""
         with self._guard:
-            found = self._kept.get(place)
+            found = self._searched.pop(place, None)
+            searched = searched or found is not None
+            found = found or self._others.pop(place, None)
             if found is not None:
-                self._kept.move_to_end(place)
+                (self._searched if searched else self._others)[place] = found  # as the last one
             return found
 
-    def keep(self, place: Place, values: pa.ChunkedArray) -> Column:
+    def keep(self, place: Place, values: pa.ChunkedArray, *, searched: bool = False) -> Column:
         """The column, kept if it is small enough; those that nobody has asked for longest make room for it."""
         column = Column(values)
         if values.nbytes > self._most:
             return column
         with self._guard:
-            if place in self._kept:
+            if place in self._sizes:
                 return column
             column.grown = lambda more: self._grow(place, column, more)
-            self._kept[place] = column
+            (self._searched if searched else self._others)[place] = column
             self._count(place, values.nbytes)
         return column
 
     def _grow(self, place: Place, column: Column, more: int) -> None:
         with self._guard:
-            if self._kept.get(place) is column:
+            if self._searched.get(place) is column or self._others.get(place) is column:
                 self._count(place, more)
 
     def _count(self, place: Place, more: int) -> None:
         self._sizes[place] = self._sizes.get(place, 0) + more
         self.nbytes += more
         while self.nbytes > self._most:
-            oldest, _ = self._kept.popitem(last=False)
+            oldest, _ = (self._others or self._searched).popitem(last=False)
             self.nbytes -= self._sizes.pop(oldest)

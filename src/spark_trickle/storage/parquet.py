@@ -222,7 +222,7 @@ class _Piece:
         if not all(self._may_meet(by_name[name], keys) for name, keys in reading.keys.items()):
             return reading.schema.empty_table()
         for name, keys in sorted(reading.keys.items(), key=lambda one: one[1].cost):
-            known |= self._columns([by_name[name]], count, reading.kept)
+            known |= self._columns([by_name[name]], count, reading.kept, searched=chosen is None)
             if chosen is not None and chosen.size * _FEW < count:
                 chosen = chosen[keys.hits(known[name].values.take(chosen))]
             else:
@@ -271,12 +271,14 @@ class _Piece:
                 return keys.may_meet(column.statistics)
         return True
 
-    def _columns(self, fields: Sequence[Field], count: int, kept: Columns) -> dict[str, Column]:
+    def _columns(
+        self, fields: Sequence[Field], count: int, kept: Columns, *, searched: bool = False
+    ) -> dict[str, Column]:
         places = {f.name: self._place(f) for f in fields}
         stored = [f for f in fields if not f.is_partition and self._has(f)]
         found: dict[str, Column] = {}
         for one in stored:
-            known = kept.get(places[one.name])
+            known = kept.get(places[one.name], searched=searched)
             if known is not None and known.values.type == one.type:
                 found[one.name] = known
         missing = [f for f in stored if f.name not in found]
@@ -286,7 +288,7 @@ class _Piece:
             )
             for one in missing:
                 values = _typed(_inside(read.column(one.path[0]), one.path[1:]), one.type)
-                found[one.name] = kept.keep(places[one.name], values)
+                found[one.name] = kept.keep(places[one.name], values, searched=searched)
         for one in fields:
             if one.is_partition:
                 value = _partition_value(self.source.partition.get(one.path[0]), one.type)
