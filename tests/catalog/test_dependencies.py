@@ -58,3 +58,15 @@ def test_a_dropped_stream_table_depends_on_nothing(catalog: Catalog) -> None:
         assert transaction.dependencies.all() == []
         with pytest.raises(StateError):
             transaction.dependencies.replace(ONE.id, [dependency(ONE)])
+
+
+def test_edges_and_the_rows_of_some(catalog: Catalog) -> None:
+    with catalog.begin() as transaction:
+        transaction.dependencies.replace(TWO.id, [dependency(TWO, "a.b.one")])
+        transaction.dependencies.replace(ONE.id, [dependency(ONE, "a.b.y"), dependency(ONE, "a.b.x")])
+    with catalog.begin(write=False) as transaction:
+        found = transaction.dependencies
+        assert found.edges() == sorted([(TWO.id, "a.b.one"), (ONE.id, "a.b.x"), (ONE.id, "a.b.y")])
+        assert found.of_some([ONE.id]) == found.of(ONE.id)
+        assert found.of_some([ONE.id, TWO.id]) == found.all()
+        assert found.of_some([]) == []

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -109,6 +110,18 @@ def test_all_sorts_by_name_alike_on_both_databases(catalog: Catalog) -> None:
         for name in names:
             transaction.stream_tables.add(stream_table(name))
         assert [row.name for row in transaction.stream_tables.all()] == sorted(names)
+
+
+def test_some_of_them_and_all_in_outline(catalog: Catalog) -> None:
+    rows = [stream_table(name) for name in ("b", "a", "c")]
+    with catalog.begin() as now:
+        for row in rows:
+            now.stream_tables.add(replace(row, diamond_consistency="atomic" if row.name == "c" else "none"))
+    with catalog.begin(write=False) as now:
+        found = now.stream_tables
+        assert [row.name for row in found.some([rows[0].id, rows[1].id, "of nobody"])] == ["a", "b"]
+        assert found.some([]) == []
+        assert sorted(found.outlines()) == sorted((r.id, r.name, r.diamond_consistency) for r in found.all())
 
 
 def test_names_among_others(catalog: Catalog) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Connection, Select, delete, insert, select
 
 from spark_trickle.catalog.rows import Dependency, values
 from spark_trickle.catalog.schema import DEPENDENCIES
-from spark_trickle.catalog.stream_tables import keep_stream_table
+from spark_trickle.catalog.stream_tables import AT_ONCE, batched, keep_stream_table
 
 
 class Dependencies:
@@ -33,6 +33,17 @@ class Dependencies:
 
     def all(self) -> list[Dependency]:
         return self._list(select(DEPENDENCIES))
+
+    def of_some(self, stream_table_ids: Sequence[str]) -> list[Dependency]:
+        """Of several stream tables."""
+        owner = DEPENDENCIES.c.stream_table_id
+        pieces = batched(stream_table_ids, AT_ONCE)
+        return [row for piece in pieces for row in self._list(select(DEPENDENCIES).where(owner.in_(piece)))]
+
+    def edges(self) -> list[tuple[str, str]]:
+        """Who reads what: ids of stream tables, and names of sources, in order."""
+        rows = self._connection.execute(select(DEPENDENCIES.c.stream_table_id, DEPENDENCIES.c.source_name))
+        return sorted((owner, source) for owner, source in rows)
 
     def dependents_of(self, source_name: str) -> list[str]:
         """Ids of the stream tables that read this source directly."""

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Select, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from spark_trickle.catalog.failures import dropped
@@ -17,8 +17,16 @@ from spark_trickle.catalog.schema import STREAM_TABLES
 from spark_trickle.clock import Clock
 from spark_trickle.errors import TableNameError
 
-_AT_ONCE = 500
+AT_ONCE = 500
 """So many are named in one statement."""
+
+
+class Outline(NamedTuple):
+    """What the graph of all stream tables needs of one."""
+
+    id: str
+    name: str
+    diamond_consistency: str
 
 
 def batched(values: Sequence[str], size: int) -> Iterator[Sequence[str]]:
@@ -55,8 +63,19 @@ class StreamTables:
 
     def all(self) -> list[StreamTable]:
         """Sorted by name, here because the databases disagree about the order of text."""
-        rows = self._connection.execute(select(STREAM_TABLES))
-        return sorted((StreamTable(**row._asdict()) for row in rows), key=lambda row: row.name)
+        return self._sorted(select(STREAM_TABLES))
+
+    def some(self, ids: Sequence[str]) -> list[StreamTable]:
+        """Those that have one of the ids, in the same order."""
+        pieces = batched(ids, AT_ONCE)
+        found = [self._sorted(select(STREAM_TABLES).where(STREAM_TABLES.c.id.in_(piece))) for piece in pieces]
+        return sorted((row for rows in found for row in rows), key=lambda row: row.name)
+
+    def outlines(self) -> list[Outline]:
+        """All of them, without what takes time to read."""
+        table = STREAM_TABLES.c
+        rows = self._connection.execute(select(table.id, table.name, table.diamond_consistency))
+        return [Outline(*row) for row in rows]
 
     def names_among(self, names: Iterable[str]) -> frozenset[str]:
         """Those of the names that stream tables have."""
@@ -82,7 +101,7 @@ class StreamTables:
         The others were refreshed, altered or dropped by somebody meanwhile.
         """
         moved: set[str] = set()
-        for ids in batched(sorted(reached), _AT_ONCE):
+        for ids in batched(sorted(reached), AT_ONCE):
             found = (
                 select(STREAM_TABLES.c.id, STREAM_TABLES.c.sequence, STREAM_TABLES.c.data_timestamp)
                 .where(
@@ -109,6 +128,10 @@ class StreamTables:
     def remove(self, stream_table_id: str) -> None:
         """Its dependencies and history go with it. Removing what is not there is no error."""
         self._connection.execute(delete(STREAM_TABLES).where(STREAM_TABLES.c.id == stream_table_id))
+
+    def _sorted(self, query: Select[Any]) -> list[StreamTable]:
+        rows = self._connection.execute(query)
+        return sorted((StreamTable(**row._asdict()) for row in rows), key=lambda row: row.name)
 
     def _one(self, condition: ColumnElement[bool]) -> StreamTable | None:
         row = self._connection.execute(select(STREAM_TABLES).where(condition)).one_or_none()

@@ -25,8 +25,7 @@ class Dependencies:
 
     def upstream(self, name: str) -> list[str]:
         """The stream tables a stream table is made from, directly or not, each after those it reads."""
-        above = nx.ancestors(self._graph, name) & self._stream_tables
-        return [table for table in self._order if table in above]
+        return _in_order(self._graph.subgraph(nx.ancestors(self._graph, name) & self._stream_tables))
 
     def bases(self, name: str) -> list[str]:
         """The base tables below a stream table."""
@@ -71,8 +70,12 @@ class Dependencies:
 
     @cached_property
     def _order(self) -> list[str]:
-        """Sources first; tables that read each other in a circle stand side by side."""
-        condensed = nx.condensation(self._graph)
-        members = {node: sorted(condensed.nodes[node]["members"]) for node in condensed}
-        order = nx.lexicographical_topological_sort(condensed, key=lambda node: members[node][0])
-        return [table for node in order for table in members[node]]
+        return _in_order(self._graph)
+
+
+def _in_order(graph: nx.DiGraph[str]) -> list[str]:
+    """Sources first; tables that read each other in a circle stand side by side."""
+    condensed = nx.condensation(graph)
+    members = {node: sorted(condensed.nodes[node]["members"]) for node in condensed}
+    order = nx.lexicographical_topological_sort(condensed, key=lambda node: members[node][0])
+    return [table for node in order for table in members[node]]

@@ -37,6 +37,8 @@ def units_of(graph: Dependencies, atomic: Set[str]) -> list[Unit]:
     cycles = graph.cycles()
     diamonds = [frozenset(g.members) for g in diamond_groups(graph)] if atomic else []
     groups = [*cycles, *(d for d in diamonds if d & atomic)]
+    if not groups:
+        return []
     merged: list[frozenset[str]] = []
     while groups != merged:
         merged = groups

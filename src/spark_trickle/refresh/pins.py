@@ -19,7 +19,7 @@ class Pins:
     at: datetime
 
 
-def pin_bases(dependencies: list[Dependency], runtime: Runtime) -> Pins:
+def pin_bases(dependencies: Iterable[Dependency], runtime: Runtime) -> Pins:
     """The newest version of every base table, and the time now."""
     at = runtime.clock()  # first: whatever was committed by then is in the versions found
     places = {d.source_name: d.location for d in dependencies if d.source_kind == "delta"}

@@ -12,7 +12,6 @@ from spark_trickle.refresh.interval import facts_of, measure_interval
 from spark_trickle.refresh.pins import pin_bases
 from spark_trickle.refresh.recover import look
 from spark_trickle.refresh.runtime import Runtime
-from spark_trickle.refresh.units import units_in
 
 
 def sizes_of(definition: Definition, runtime: Runtime) -> dict[str, int]:
@@ -23,7 +22,7 @@ def sizes_of(definition: Definition, runtime: Runtime) -> dict[str, int]:
 
 def together(name: str, graph: Graph) -> tuple[str, ...]:
     """What is refreshed with a stream table, and why, in a sentence; nothing if it is refreshed alone."""
-    unit = next((unit for unit in units_in(graph) if name in unit.members), None)
+    unit = next((unit for unit in graph.units if name in unit.members), None)
     if unit is None:
         return ()
     others = ", ".join(f"`{shown(other)}`" for other in unit.members if other != name)

@@ -8,11 +8,11 @@ from datetime import datetime
 
 from spark_trickle.catalog import StreamTable
 from spark_trickle.errors import StateError, TrickleError
-from spark_trickle.graph.units import Unit, units_of
+from spark_trickle.graph.units import Unit
 from spark_trickle.names import shown
 from spark_trickle.refresh.choose import Action
 from spark_trickle.refresh.cycle import refresh_cycle
-from spark_trickle.refresh.graph import Graph, read_graph
+from spark_trickle.refresh.graph import read_graph
 from spark_trickle.refresh.pins import Pins, is_suspended, settled
 from spark_trickle.refresh.restore import restore_table
 from spark_trickle.refresh.results import RefreshResult
@@ -37,12 +37,6 @@ class Terms:
     fixed: Callable[[StreamTable], bool] = is_suspended
     """Tables that are not going to be refreshed, whoever reads them."""
     unless_reached: datetime | None = None
-
-
-def units_in(graph: Graph) -> list[Unit]:
-    """The cycles, and the diamonds of which a member is to be atomic."""
-    atomic = {name for name, table in graph.tables.items() if table.diamond_consistency == "atomic"}
-    return units_of(graph.dependencies, atomic)
 
 
 def refresh_unit(unit: Unit, terms: Terms, runtime: Runtime) -> list[RefreshResult]:

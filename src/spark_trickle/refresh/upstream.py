@@ -8,16 +8,16 @@ from dataclasses import replace
 
 from spark_trickle.catalog import StreamTable
 from spark_trickle.errors import RefreshError, StateError, TrickleError
-from spark_trickle.graph.units import Unit, in_order
+from spark_trickle.graph.units import Unit
 from spark_trickle.names import shown
 from spark_trickle.refresh.choose import Action
-from spark_trickle.refresh.graph import Graph, read_graph
+from spark_trickle.refresh.graph import Graph, read_order
 from spark_trickle.refresh.idle import Idle, look_at, nothing_to_do, record_idle
 from spark_trickle.refresh.pins import is_suspended, pin_bases
 from spark_trickle.refresh.remember import record_failure
 from spark_trickle.refresh.results import RefreshResult
 from spark_trickle.refresh.runtime import Runtime
-from spark_trickle.refresh.units import Terms, UnitFailed, refresh_unit, units_in
+from spark_trickle.refresh.units import Terms, UnitFailed, refresh_unit
 
 
 def refresh_with_upstream(name: str, runtime: Runtime) -> RefreshResult:
@@ -27,12 +27,10 @@ def refresh_with_upstream(name: str, runtime: Runtime) -> RefreshResult:
     refreshed together with one of them is refreshed, too.
     """
     start = time.monotonic()
-    graph = read_graph(runtime.catalog)
+    graph, order = read_order(runtime.catalog, name)
     tables = graph.tables
-    order = in_order(graph.dependencies, [name], units_in(graph))
-    ids = {tables[n].id for unit in order for n in unit.members}
     try:
-        terms = Terms(pin_bases([row for row in graph.rows if row.stream_table_id in ids], runtime))
+        terms = Terms(pin_bases(graph.rows, runtime))
     except TrickleError as error:
         record_failure(tables[name], error, runtime)
         raise

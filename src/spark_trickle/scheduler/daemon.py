@@ -29,7 +29,7 @@ from spark_trickle.refresh.remember import record_failure
 from spark_trickle.refresh.retention import Risk, risks
 from spark_trickle.refresh.runtime import Runtime
 from spark_trickle.refresh.tidy import tidy
-from spark_trickle.refresh.units import Terms, UnitFailed, refresh_unit, units_in
+from spark_trickle.refresh.units import Terms, UnitFailed, refresh_unit
 from spark_trickle.scheduler.due import Crowd, Job, due
 from spark_trickle.scheduler.events import Event, Webhook
 from spark_trickle.scheduler.overview import Overview, Progress, next_due
@@ -261,7 +261,7 @@ class Daemon:
         # Every table has a pool of its own, so that a long refresh does not starve a short one.
         runtime.spark.sparkContext.setLocalProperty("spark.scheduler.pool", job.name)
         graph = read_graph(runtime.catalog)
-        unit = next((u for u in units_in(graph) if job.name in u.members), Unit((job.name,)))
+        unit = next((u for u in graph.units if job.name in u.members), Unit((job.name,)))
         if unit.members != job.tables or job.name not in graph.tables:
             return True  # dropped or defined anew meanwhile: the next tick knows better
         self._tell(Event("started", job.name, job.at))

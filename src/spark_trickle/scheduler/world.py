@@ -17,7 +17,6 @@ from spark_trickle.graph.units import Unit
 from spark_trickle.names import shown
 from spark_trickle.refresh.graph import read_graph
 from spark_trickle.refresh.runtime import Runtime, is_dead, refreshing, refreshing_together
-from spark_trickle.refresh.units import units_in
 from spark_trickle.scheduler.due import TableState
 from spark_trickle.scheduler.schedules import OnChange, parse_schedule
 
@@ -55,7 +54,7 @@ def look_around(runtime: Runtime, busy: Set[str]) -> World:
     for name in order:
         bases[name] = set(graph.dependencies.bases(name))
     newest, problems = _newest(graph.rows, runtime)
-    units = {unit.members: unit for unit in units_in(graph)}
+    units = {unit.members: unit for unit in graph.units}
     together = {m for m in units if refreshing_together(tables[name].id for name in m) in leased}
     busy = {*busy, *(name for members in together for name in members)}
     states = []
