@@ -22,6 +22,7 @@ from spark_trickle.refresh.runtime import lease_on, refreshing_together
 from spark_trickle.scheduler.daemon import Daemon
 from spark_trickle.scheduler.due import Job
 from spark_trickle.scheduler.events import Event, Webhook
+from spark_trickle.storage import tidy as storage_tidy
 from spark_trickle.storage.commits import read_commit, version_at
 from tests.spark.oracle import answer, stored
 
@@ -137,6 +138,30 @@ def test_many_small_files_become_one_and_nobody_notices(watched: Watched) -> Non
     actions = list(trickle.refresh_history("reader")["action"])
     assert actions.count("FULL") == 1
     assert set(actions) <= {"FULL", "DIFFERENTIAL", "NO_DATA"}
+
+
+def test_files_in_which_a_key_may_lie_anywhere_are_sorted_and_nobody_notices(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trickle = watched.trickle
+    monkeypatch.setattr(storage_tidy, "_SMALL", 0)
+    trickle.create_stream_table("copy", "SELECT id, amount FROM orders", "1m")
+    trickle.create_stream_table("by_id", "SELECT id, SUM(amount) AS s FROM copy GROUP BY id", "1m")
+    trickle.create_stream_table("anew", "SELECT id, amount FROM orders", "1m", "FULL")
+    told = []
+    for number in range(4):
+        trickle.sql(f"INSERT INTO orders VALUES ({100 + number}, 'w', 1), ({-100 - number}, 'w', 1)")
+        told += watched.after(60)
+        for name in ("copy", "by_id"):
+            assert trickle.verify(name).equal
+    assert {"tidied copy", "tidied by_id"} <= {*told}
+    assert "tidied anew" not in told
+    for name in ("copy", "by_id"):
+        rows = trickle.sql(f"DESCRIBE HISTORY {name}").collect()
+        orders = [row["operationParameters"]["zOrderBy"] for row in rows if row["operation"] == "OPTIMIZE"]
+        assert {*orders} == {'["id"]'}
+        assert set(trickle.refresh_history(name)["action"]) <= {"FULL", "DIFFERENTIAL", "NO_DATA"}
+        assert list(trickle.refresh_history(name)["action"]).count("FULL") == 1
 
 
 def test_it_runs_by_itself_until_it_is_told_to_stop(own: Trickle) -> None:

@@ -130,6 +130,10 @@ class Snapshot:
         hit, pages = sum(one for one, _ in found), sum(every for _, every in found)
         return pages >= _MANY_PAGES and hit <= _FEW_PAGES * pages
 
+    def name_in_files(self, column: str) -> str:
+        """The name under which files have a column; empty for one that the table does not have."""
+        return self._written_names.get(column, "")
+
     def may_be_unique(self, column: str) -> bool:
         """The column's whole numbers or days lie far enough apart that hardly two rows need to share one."""
         span = self._span(column)
@@ -142,7 +146,7 @@ class Snapshot:
 
     def _span(self, column: str) -> int | None:
         """How many whole numbers or days lie between the ends of a column; None where its files do not tell them."""
-        name = self._written_names.get(column, "")
+        name = self.name_in_files(column)
         ends = [file.ends(name) for file in self.by_content.values()]
         known = [pair for pair in ends if pair is not None]
         if not known or len(known) < len(ends):
