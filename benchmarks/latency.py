@@ -1,8 +1,8 @@
 """The floor: how long a refresh takes when almost nothing has changed, and when nothing has.
 
-python -m benchmarks.latency [--size 1000000] [--rounds 5] [--tables 200] [--json FILE]
+python -m benchmarks.latency [--size 1000000] [--changed 1,100] [--rounds 5] [--tables 200] [--json FILE]
 
-Changes of one row and of a hundred go into a stream table with `--size` rows, over a join with a filter and over an
+Changes of `--changed` rows go into a stream table with `--size` rows, over a join with a filter and over an
 aggregate. Beside each there is a table that is kept up to date as one would by hand, with Delta's MERGE: the change
 feed since the last version, the query over its rows, MERGE by key. NO_DATA is timed over `--tables` stream tables,
 one by one and by one look of the daemon.
@@ -146,6 +146,7 @@ def looked_at(trickle: Trickle, tables: int) -> dict[str, Any]:
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--size", type=int, default=1_000_000)
+    parser.add_argument("--changed", type=lambda t: [int(n) for n in t.split(",")], default=[1, 100])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--tables", type=int, default=200)
     parser.add_argument("--json", type=Path)
@@ -154,7 +155,7 @@ def main() -> int:
         fill(trickle, options.size)
         rows = [
             row
-            for changed in (1, 100)
+            for changed in options.changed
             for row in small_changes(trickle, options.size, changed, options.rounds)
         ]
         idle = nothing(trickle, options.tables)

@@ -134,7 +134,8 @@ class Interpreter:
             case Partners(left=left, change=change, join=join):
                 meet, met = join.operator.payload.meet, self.evaluate(change)
                 rows = self.evaluate(left)
-                return Counter({row: n for row, n in rows.items() if any(meet(row, m) for m in met)})
+                found = Counter({row: n for row, n in rows.items() if any(meet(row, m) for m in met)})
+                return self._swayed(node, found) if self._narrowing and node.swayed else found
             case Signed(child=child, sign=sign):
                 add(result, self._bag(child, version), sign)
             case Net(change=change):
@@ -147,6 +148,27 @@ class Interpreter:
                 add(result, self.evaluate(removed))
                 return net(result)
         return result
+
+    def _swayed(self, node: Partners, rows: Bag) -> Bag:
+        """Those for which another number of rows passes the filter with the one side than with the other."""
+
+        def passing(row: Row, side: Node) -> int:
+            known = dict(zip((c.id for c in node.left.columns), row, strict=True))
+            looked_at = [c.id for c in node.join.right.columns]
+            found = self.evaluate(side) or Counter([(None,) * len(looked_at)])
+            return sum(
+                n
+                * len(
+                    list(
+                        node.swayed.operator.payload(
+                            _row(node.join, known | dict(zip(looked_at, r, strict=True)))
+                        )
+                    )
+                )
+                for r, n in found.items()
+            )
+
+        return Counter({row: n for row, n in rows.items() if len({passing(row, s) for s in node.sides}) > 1})
 
     def _read(self, scan: Scan, rows: Bag) -> Bag:
         """Without the rows that whoever reads them drops anyway, or with them."""
@@ -162,6 +184,10 @@ class Interpreter:
         bag = self.evaluate(node, version)
         assert all(count > 0 for count in bag.values()), "a relation is needed here, this is a change"
         return bag
+
+
+def _row(node: Node, values: Mapping[int, int | None]) -> Row:
+    return tuple(values.get(column.id) for column in node.columns)
 
 
 def look_up(join: LookupJoin, row: Row, met: Mapping[Row, int]) -> Bag:

@@ -16,6 +16,7 @@ from spark_trickle.algebra.relations import (
     Part,
     Partners,
     RowWise,
+    Scan,
     Signed,
     Sum,
 )
@@ -31,6 +32,7 @@ from spark_trickle.incremental.rules import (
     per_key,
     real_pairs,
     row_wise,
+    swayed,
     touched,
     whole,
 )
@@ -151,6 +153,29 @@ def lookup_join_forgets_rows_with_null_keys(relation, version, on, keys):
 @breaks(lookup_join, "Partners")
 def lookup_join_forgets_that_null_may_meet_everything(left, change, join):
     return Partners(left, without_nulls(change, [c.id for c in change.columns]), join)
+
+
+@breaks(swayed, "Partners")
+def rows_are_swayed_only_by_a_value_they_pass_with(rows, moved, join, decision, sides):
+    new, _ = sides
+    return RowWise(
+        rows.columns, Partners(rows, moved, join, decision, (new, new)), Operator(lambda r: [r], "")
+    )
+
+
+@breaks(swayed, "At")
+def what_is_swayed_is_looked_for_among_the_new_rows(relation, version):
+    return At(relation, NEW if isinstance(relation, Scan) else version)
+
+
+@breaks(swayed, "drops_what_all_look_at")
+def a_value_that_is_shown_sways_nobody_either(_node):
+    return True
+
+
+@breaks(swayed, "partners")
+def what_is_swayed_meets_the_new_rows_of_the_other_side(relation, _version, on, rows, their):
+    return restriction.partners(relation, NEW, on, rows, their)
 
 
 @breaks(real_pairs, "Kept")

@@ -55,7 +55,14 @@ class Plans:
             self.window,
             self.whole,
         ]
-        two_inputs = [self.concat, self.inner_join, self.lookup_join, self.lookup_join, self.set_operation]
+        two_inputs = [
+            self.concat,
+            self.inner_join,
+            self.lookup_join,
+            self.lookup_join,
+            self.set_operation,
+            self.compared,
+        ]
         if leaves == 1 or self.rng.random() < 0.3:
             return self.rng.choice(one_input)(self.relation(depth - 1, leaves))
         left = self.rng.randint(1, leaves - 1)
@@ -112,6 +119,7 @@ class Plans:
             f"WHERE {column.name} IN {wanted}",
             same(child),
             decides=frozenset([column.id]),
+            drops_rows=True,
         )
         if isinstance(child, Scan) and None not in wanted:
             child = replace(child, only=(Comparison(column.name, Check.ONE_OF, wanted),))
@@ -209,8 +217,34 @@ class Plans:
         else:
             grouped = self.filter(self.overall(right))
             keys, used, tests = (), [], []
-        operator = self.joined(left, grouped, "single", used, tests, "scalar")
+        operator = replace(self.joined(left, grouped, "single", used, tests, "scalar"), keeps_rows=True)
         return LookupJoin((*left.columns, *grouped.columns), left, grouped, keys, operator)
+
+    def compared(self, left: Relation, right: Relation) -> RowWise:
+        """Rows of which a column is compared with one value for all, which is dropped again or not."""
+        value = self.overall(right)
+        operator = replace(self.joined(left, value, "single", [], [], "scalar"), keeps_rows=True)
+        join = LookupJoin((*left.columns, *value.columns), left, value, (), operator)
+        column, looked_at = self.rng.choice(left.columns), self.rng.choice(value.columns)
+        (one,), (other,) = places_of(join, [column.id]), places_of(join, [looked_at.id])
+        test = self.rng.choice([payloads.less, payloads.null_safe, payloads.equal_or_unknown])
+        decision = Operator(
+            lambda row: [row] if test(row[one], row[other]) else [],
+            f"WHERE {column.name} against {looked_at.name}",
+            same(join),
+            decides=frozenset([column.id, looked_at.id]),
+            drops_rows=True,
+        )
+        shown = self.some(left.columns if self.rng.random() < 0.7 else join.columns)
+        places = places_of(join, [c.id for c in shown])
+        kept = Operator(
+            lambda row: [tuple(row[i] for i in places)],
+            "SELECT",
+            {c.id: c.id for c in shown},
+            {c.id: frozenset([c.id]) for c in shown},
+            keeps_rows=True,
+        )
+        return RowWise(tuple(shown), RowWise(join.columns, join, decision), kept)
 
     def group(self, child: Relation, shown: int | None = None) -> PerKey:
         """GROUP BY one or two columns, of which the output need not show any."""

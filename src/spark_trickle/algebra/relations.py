@@ -39,7 +39,7 @@ class Operator:
     unrepeatable: frozenset[int] = frozenset()
     """Output columns that may differ between two evaluations on equal input."""
     keeps_rows: bool = False
-    """Exactly one row comes out for each row that goes in."""
+    """Exactly one row comes out for each row that goes in, or for each left row of a join."""
     drops_rows: bool = False
     """At most one row comes out for each row that goes in."""
     position: tuple[int, int] | None = None
@@ -217,11 +217,17 @@ class Matching:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Partners:
-    """The rows of `left` that the condition of `join` connects with some row of a change to its right."""
+    """The rows of `left` that the condition of `join` connects with some row of a change to its right.
+
+    With `swayed`, others than those may be left out about which that filter above the join decides otherwise with the
+    new right side than with the old one, as `sides` has them. `left` then need not have all columns of the join's own.
+    """
 
     left: Node
     change: Node
     join: LookupJoin
+    swayed: RowWise | None = None
+    sides: tuple[Node, ...] = ()
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -83,8 +83,10 @@ def describe(node: Node | KeysOf) -> str:
             return f"only where [{columns}] in" if node.needed else f"only where [{columns}] can matter"
         case Held(child=child):
             return describe(child)
-        case Partners():
-            return "only rows that meet a changed row"
+        case Partners(swayed=decision):
+            if decision is None:
+                return "only rows that meet a changed row"
+            return f"only rows about which {decision.operator.label} decides otherwise now"
         case Signed(sign=sign):
             return "added (+1)" if sign > 0 else "removed (−1)"
         case Sum():

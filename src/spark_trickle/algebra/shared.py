@@ -73,8 +73,8 @@ def parts_of(node: Node | KeysOf) -> Iterator[Node | KeysOf]:
                 yield keys
         case Matching(child=child, keys=keys):
             yield from (child, keys)
-        case Partners(left=left, change=change):
-            yield from (left, change)
+        case Partners(left=left, change=change, sides=sides):
+            yield from (left, change, *sides)
         case Sum(changes=changes):
             yield from changes
         case Net(change=change) | Part(change=change):

@@ -137,8 +137,8 @@ class Builder:
                 rows, by_page = self._reachable(child, keys, on), self._by_page(child, keys, on)
                 narrow = self._matching if needed else self._narrowed
                 return narrow(rows, keys, on, by_page)
-            case Partners(left=left, change=change, join=join):
-                return self._partners(self._build(left), self._build(change), join)
+            case Partners(left=left, change=change):
+                return self._partners(self._build(left), self._build(change), node)
             case Signed(child=child, sign=sign):
                 return self._signed(self._build(child), sign)
             case Sum(changes=changes):
@@ -317,12 +317,35 @@ class Builder:
             self._attributes.update(zip(column_ids(columns), columns, strict=True))
         return self._attributes[column]
 
-    def _partners(self, left: Built | None, change: Built | None, join: LookupJoin) -> Built | None:
+    def _partners(self, left: Built | None, change: Built | None, node: Partners) -> Built | None:
         if left is None or change is None:
             return None
-        condition = join.operator.payload.condition()  # type: ignore[attr-defined]
+        if node.swayed is not None:
+            return self._swayed(left, node.swayed, node.sides)
+        condition = node.join.operator.payload.condition()  # type: ignore[attr-defined]
         met = condition.get() if condition.isDefined() else None
+        if met is None and held.is_held(change.plan) and held.count(change.plan):
+            return left  # every row meets every other
         return Built(self._planner.join(left.plan, change.plan, "LeftSemi", met), left.weighted)
+
+    def _swayed(self, left: Built, decision: RowWise, sides: tuple[Node, ...]) -> Built:
+        """The rows about which a filter decides otherwise with the one value than with the other; all, if unknown."""
+        planner, own = self._planner, output(left.plan)
+        new, old = (self._constants(self._build(side)) for side in sides)
+        if new is None or old is None:
+            return left
+        condition = planner.is_true(decision.operator.payload.condition())  # type: ignore[attr-defined]
+        now = planner.alias(condition, "__st_now")
+        plan = planner.project([*own, now], planner.project([*own, *new], left.plan))
+        plan = planner.project([*own, now.toAttribute(), *old], plan)
+        plan = planner.filter(planner.unequal(condition, now.toAttribute()), plan)
+        return Built(planner.project(own, plan), left.weighted)
+
+    def _constants(self, side: Built | None) -> list[Expression] | None:
+        """The columns of the only row as constants; NULL where there is no row. None: nobody knows them yet."""
+        if side is None or not held.is_held(side.plan) or held.count(side.plan) > 1:
+            return None
+        return held.constants(self._planner, side.plan)
 
     def _signed(self, child: Built | None, sign: int) -> Built | None:
         if child is None:

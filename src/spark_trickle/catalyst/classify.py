@@ -160,7 +160,7 @@ class Classifier:
         decides = references(condition) if condition is not None else frozenset[int]()
         passes = {i: i for i in named}
         reads = {column_id(a): decides for a in output(plan) if column_id(a) not in named}
-        operator = self._operator(plan, passes, reads, decides)
+        operator = self._operator(plan, passes, reads, decides, keeps_rows=join_type == "LeftSingle")
         form = InnerJoin if join_type in INNER else LookupJoin
         return form(self.columns(output(plan)), left, right, keys, operator)
 

@@ -14,7 +14,8 @@ from pyspark.sql import DataFrame
 from spark_trickle.catalyst.guard import check_time
 from spark_trickle.catalyst.in_thread import evaluated, projected
 from spark_trickle.catalyst.java import scala_object
-from spark_trickle.catalyst.plan import Attribute, Plan, Planner, items, kind_of
+from spark_trickle.catalyst.later import active, later
+from spark_trickle.catalyst.plan import Attribute, Expression, Plan, Planner, items, kind_of
 from spark_trickle.names import WEIGHT
 
 _ALL = 2**30
@@ -129,6 +130,21 @@ def values_at(planner: Planner, held: Plan, place: int) -> Any:
     data_type = held.output().apply(place).dataType()
     accessor = jvm.org.apache.spark.sql.catalyst.InternalRow.getAccessor(data_type, True)
     return held.data().zip(places).map(accessor.tupled())
+
+
+def constants(planner: Planner, held: Plan) -> list[Expression] | None:
+    """The values of the only row as constants under the names and ids of its columns, NULL where there is none.
+
+    None where they would pass through Python on their way, which knows fewer types of numbers.
+    """
+    if active() is None:
+        return None
+    found = []
+    for place, column in enumerate(items(held.output())):
+        value = later(values_at(planner, held, place)).apply(0) if count(held) else None
+        constant = planner.expressions.Literal.create(value, column.dataType())
+        found.append(planner.alias(constant, column.name(), column.exprId()))
+    return found
 
 
 def arrow_rows(planner: Planner, held: Plan) -> pa.Table:

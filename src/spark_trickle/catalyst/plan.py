@@ -280,6 +280,10 @@ class Planner:
     def negation(self, condition: Expression) -> Expression:
         return self.expressions.Not(condition)
 
+    def is_true(self, condition: Expression) -> Expression:
+        """False where it is NULL."""
+        return self.equal_null_safe(condition, self._parsed("true"))
+
     def both(self, one: Expression, other: Expression) -> Expression:
         return self.expressions.And(one, other)
 

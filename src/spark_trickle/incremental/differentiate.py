@@ -34,6 +34,7 @@ from spark_trickle.incremental.rules import (
     per_key,
     real_pairs,
     row_wise,
+    swayed,
     whole,
 )
 
@@ -55,7 +56,8 @@ def differentiate(relation: Relation, only_real_pairs: bool = False) -> Node:
             case Scan():
                 return Changes(node)
             case RowWise():
-                return row_wise.change(node, change_of)
+                found = None if only_real_pairs else swayed.change(node, change_of)
+                return found or row_wise.change(node, change_of)
             case Concat():
                 return concat.change(node, change_of)
             case InnerJoin() if only_real_pairs and real_pairs.can_tell(node):

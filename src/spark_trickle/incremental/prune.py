@@ -91,9 +91,11 @@ class Pruner:
             case Matching(child=child, keys=keys):
                 below, kept = self._node(child), self._key_set(keys)
                 return replace(node, child=below, keys=kept) if below and kept else None
-            case Partners(left=left, change=change):
+            case Partners(change=change, sides=sides):
+                # All but the change are relations at a version: nothing can be left out of those.
                 met = self._node(change)
-                return met and replace(node, change=met)
+                both = tuple(side for side in map(self._node, sides) if side is not None)
+                return met and replace(node, change=met, sides=both)
             case Sum(changes=changes):
                 terms = tuple(t for t in map(self._node, changes) if t is not None)
                 return Sum(terms) if terms else None

@@ -16,10 +16,10 @@ def change(node: RowWise, change_of: Callable[[Node], Node]) -> Node:
     changed, every row is removed and added; once the value itself is dropped, most of them are the same again.
     """
     changed = replace(node, child=change_of(node.child))
-    return Net(changed) if _drops_what_all_look_at(node) else changed
+    return Net(changed) if drops_what_all_look_at(node) else changed
 
 
-def _drops_what_all_look_at(node: RowWise) -> bool:
+def drops_what_all_look_at(node: RowWise) -> bool:
     """The projection above a comparison with an uncorrelated scalar subquery."""
     below: Node = node
     while isinstance(below, RowWise):
