@@ -79,9 +79,14 @@ class Pair:
         }
 
 
-def measured(trickle: Trickle, name: str, *, check: bool = True) -> Pair:
-    """Both are refreshed, one after the other, and the first is compared with its query."""
-    change, full = refreshed(trickle, name), refreshed(trickle, f"{name}_full")
+def measured(trickle: Trickle, name: str, *, check: bool = True, full_first: bool = False) -> Pair:
+    """Both are refreshed, one after the other, and the stream table is compared with its query.
+
+    Whichever goes first also reads what the sources' logs have to say about the change.
+    """
+    order = (f"{name}_full", name) if full_first else (name, f"{name}_full")
+    timed = {one: refreshed(trickle, one) for one in order}
+    change, full = timed[name], timed[f"{name}_full"]
     started = time.monotonic()
     right = not check or trickle.verify(name).equal
     return Pair(name, change, full, right, time.monotonic() - started if check else 0.0)
