@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -168,13 +168,41 @@ def test_both_ways_lead_to_the_same_tables_and_the_same_change_feeds(trickle: Tr
             assert _netted(trickle, f"quick_{name}") == _netted(trickle, f"slow_{name}"), name
 
 
+@pytest.mark.parametrize("left_to_spark", [False, True], ids=["driver", "spark"])
+def test_a_change_is_written_as_by_merge(trickle: Trickle, database: str, left_to_spark: bool) -> None:
+    """The same rows and the same change feed as those of a table into which the change is merged by hand."""
+    edits = (
+        "UPDATE t SET v = v + 1 WHERE id % 7 = 0",
+        "DELETE FROM t WHERE id % 11 = 3",
+        "INSERT INTO t SELECT id, NULL, 'new' FROM range(500, 520)",
+        "UPDATE t SET v = NULL WHERE id BETWEEN 100 AND 110",
+    )
+    trickle.sql(f"CREATE TABLE t (id BIGINT, v INT, s STRING) USING delta {PROPERTIES['with a feed']}")
+    trickle.sql("INSERT INTO t SELECT id, CAST(id % 5 AS INT), 'old' FROM range(400)")
+    query = "SELECT id, v * 2 AS w, s FROM t WHERE id % 3 < 2"
+    trickle.create_stream_table("own", query, "manual", "DIFFERENTIAL")
+    trickle.sql(f"CREATE TABLE merged (id BIGINT, w INT, s STRING) USING delta {PROPERTIES['with a feed']}")
+    trickle.sql(f"INSERT INTO merged {query}")
+    for edit in edits:
+        trickle.sql(edit)
+        with _left_to_spark(trickle) if left_to_spark else nullcontext():
+            assert trickle.refresh_stream_table("own").action is Action.DIFFERENTIAL
+        trickle.sql(
+            f"MERGE INTO merged m USING ({query}) q ON m.id = q.id"
+            " WHEN MATCHED AND NOT (m.w <=> q.w AND m.s <=> q.s) THEN UPDATE SET w = q.w, s = q.s"
+            " WHEN NOT MATCHED THEN INSERT * WHEN NOT MATCHED BY SOURCE THEN DELETE"
+        )
+        assert _bag(trickle.spark.table("own")) == _bag(trickle.spark.table("merged"))
+        assert _netted(trickle, "own") == _netted(trickle, "merged")
+
+
 def _netted(trickle: Trickle, name: str) -> dict[str, int]:
     """The change feed since the table was filled; version 0 creates it, version 1 fills it."""
     rows = trickle.sql(f"SELECT * FROM table_changes('{name}', 2)") if _version(trickle, name) > 1 else None
     found: Counter[str] = Counter()
     for row in rows.collect() if rows is not None else []:
         values = {k: v for k, v in row.asDict().items() if not k.startswith("_c")}
-        found[str(values)] += 1 if row["_change_type"] == "insert" else -1
+        found[str(values)] += 1 if row["_change_type"] in {"insert", "update_postimage"} else -1
     return {row: count for row, count in found.items() if count}
 
 

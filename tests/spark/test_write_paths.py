@@ -32,7 +32,7 @@ def test_large_changes_never_pass_through_the_driver(
 ) -> None:
     trickle.sql("CREATE TABLE t (k INT, v INT) USING delta")
     trickle.sql("INSERT INTO t SELECT id % 4000, id FROM range(9000)")
-    trickle.create_stream_table("st", query)
+    trickle.create_stream_table("st", query, "manual", "DIFFERENTIAL")
     checked = Checked(trickle, "st", query)
     checked.created()
     trickle.sql("DELETE FROM t WHERE v % 3 = 0")
