@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from spark_trickle.refresh.cost import Prediction
 
-MANY_ROWS = 1000
+MANY_ROWS = 20_000
 """So many changed rows are worth a thought, however few bytes they take up."""
 
 
