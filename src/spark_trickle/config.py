@@ -36,7 +36,7 @@ class Settings:
     """AUTO recomputes when more than this share of the sources' bytes was added or removed."""
 
     full_refresh_min_bytes: int = 16 * 1024 * 1024
-    """AUTO recomputes for fewer changed bytes than this only if many rows changed: small tables are rewritten whole."""
+    """AUTO never recomputes for fewer changed bytes than this: the files of small tables are rewritten whole."""
 
     kept_groups: int = 250_000
     """Up to so many groups inside a query are kept in memory from one refresh to the next; 0 for none."""

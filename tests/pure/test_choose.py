@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from spark_trickle.refresh.choose import MANY_ROWS, Action, Facts, SourceChange, choose_action
+from spark_trickle.refresh.choose import Action, Facts, SourceChange, choose_action
 
 SMALL = SourceChange("orders", 0.1, 100)
 LARGE = SourceChange("lines", 0.8, 100)
@@ -23,21 +23,6 @@ AUTO = Facts("AUTO", (SMALL,))
             replace(AUTO, changed=(LARGE,), full_refresh_min_bytes=1000),
             Action.DIFFERENTIAL,
             "`lines` changed",
-        ),
-        (
-            replace(AUTO, changed=(LARGE,), full_refresh_min_bytes=1000, changed_rows=MANY_ROWS),
-            Action.DIFFERENTIAL,
-            "`lines` changed",
-        ),
-        (
-            replace(AUTO, changed=(LARGE,), full_refresh_min_bytes=1000, changed_rows=MANY_ROWS + 1),
-            Action.FULL,
-            "80% of `lines` changed",
-        ),
-        (
-            replace(AUTO, full_refresh_min_bytes=1000, changed_rows=MANY_ROWS + 1),
-            Action.DIFFERENTIAL,
-            "`orders` changed",
         ),
         (
             replace(AUTO, changed=(LARGE,), refresh_mode="DIFFERENTIAL"),

@@ -7,9 +7,6 @@ from enum import StrEnum
 
 from spark_trickle.refresh.cost import Prediction
 
-MANY_ROWS = 20_000
-"""So many changed rows are worth a thought, however few bytes they take up."""
-
 
 class Action(StrEnum):
     NO_DATA = "NO_DATA"
@@ -60,21 +57,7 @@ class Facts:
     full_refresh_min_bytes: int = 0
     source_bytes: int = 0
     """The size of all sources."""
-    changed_rows: int | None = None
-    """How many of their rows may have changed, as far as that is known."""
     prediction: Prediction = field(default_factory=Prediction)
-
-    @property
-    def is_small(self) -> bool:
-        """So little has changed in so small sources that either way takes about the same."""
-        few = self.changed_rows is None or self.changed_rows <= MANY_ROWS
-        return few and self.source_bytes < self.full_refresh_min_bytes
-
-    @property
-    def is_heavy(self) -> bool:
-        """So much has changed that a large share of a source means something."""
-        many = self.changed_rows is not None and self.changed_rows > MANY_ROWS
-        return many or sum(c.changed_bytes for c in self.changed) >= self.full_refresh_min_bytes
 
 
 def choose_action(facts: Facts) -> Decision:
@@ -94,9 +77,10 @@ def choose_action(facts: Facts) -> Decision:
         return Decision(Action.FULL, f"{what} and {facts.recomputed_reason}", expected.full)
     if facts.refresh_mode == "AUTO" and facts.changed:
         largest = max(facts.changed, key=lambda c: c.share)
-        if facts.is_heavy and largest.share > facts.full_refresh_threshold:
+        heavy = sum(c.changed_bytes for c in facts.changed) >= facts.full_refresh_min_bytes
+        if heavy and largest.share > facts.full_refresh_threshold:
             return Decision(Action.FULL, f"{largest.share:.0%} of `{largest.name}` changed", expected.full)
-        if not facts.is_small:
+        if facts.source_bytes >= facts.full_refresh_min_bytes:
             if expected.prefers_full:
                 times = f"about {expected.differential:.1f} s instead of {expected.full:.1f} s for all"
                 return Decision(Action.FULL, f"{what}, which would take {times}", expected.full)

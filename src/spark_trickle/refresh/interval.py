@@ -108,7 +108,6 @@ def facts_of(
         full_refresh_threshold=runtime.settings.full_refresh_threshold,
         full_refresh_min_bytes=runtime.settings.full_refresh_min_bytes,
         source_bytes=_source_bytes(definition, interval, runtime) if changed and automatic else 0,
-        changed_rows=interval.estimated_rows,
         prediction=predict(_past(table, runtime), interval.estimated_rows) if changed else Prediction(),
     )
 
