@@ -3,8 +3,8 @@
 python -m benchmarks.matrix [--sizes 10000,100000,1000000] [--changes 0.01,0.1,0.5] [--rounds 2] [--json FILE]
 
 For every query there are two stream tables over the same sources, one in mode AUTO and one in mode FULL; after
-every change both are refreshed, one or the other first in turn. The first round of a size warms up and is not reported. `fact` has `--sizes` rows,
-`item` a hundredth of them. A change updates a contiguous part of the newest rows, as most changes do.
+every change both are refreshed, one or the other first in turn. The first round of a size warms up and is not
+reported. `fact` has `--sizes` rows, `item` a hundredth of them. A change updates a contiguous part of the newest rows, as most changes do.
 """
 
 from __future__ import annotations
