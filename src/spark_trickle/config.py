@@ -36,7 +36,10 @@ class Settings:
     """AUTO recomputes when more than this share of the sources' bytes was added or removed."""
 
     full_refresh_min_bytes: int = 16 * 1024 * 1024
-    """AUTO never recomputes for fewer changed bytes than this: the files of small tables are rewritten whole."""
+    """Sources smaller than this are not worth weighing recomputing against the change, unless many rows changed."""
+
+    full_refresh_min_rows: int = 1000
+    """More changed rows than this are worth weighing, however small the sources are."""
 
     kept_groups: int = 250_000
     """Up to so many groups inside a query are kept in memory from one refresh to the next; 0 for none."""
@@ -89,6 +92,7 @@ _LEAST = {
     "driver_cache_bytes": 0,
     "driver_scan_rows": 0,
     "full_refresh_min_bytes": 0,
+    "full_refresh_min_rows": 0,
     "kept_groups": 0,
     "lease_seconds": 1,
     "local_change_rows": 1,

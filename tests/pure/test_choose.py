@@ -11,6 +11,9 @@ from spark_trickle.refresh.choose import Action, Facts, SourceChange, choose_act
 SMALL = SourceChange("orders", 0.1, 100)
 LARGE = SourceChange("lines", 0.8, 100)
 AUTO = Facts("AUTO", (SMALL,))
+MANY = replace(
+    AUTO, changed_rows=80_000, source_rows=100_000, full_refresh_min_bytes=10**9, full_refresh_min_rows=1000
+)
 
 
 @pytest.mark.parametrize(
@@ -21,6 +24,15 @@ AUTO = Facts("AUTO", (SMALL,))
         (replace(AUTO, changed=(SMALL, LARGE)), Action.FULL, "80% of `lines` changed"),
         (
             replace(AUTO, changed=(LARGE,), full_refresh_min_bytes=1000),
+            Action.DIFFERENTIAL,
+            "`lines` changed",
+        ),
+        (replace(MANY, changed=(LARGE,)), Action.FULL, "80% of `lines` changed"),
+        (replace(MANY, changed=(LARGE,), changed_rows=800), Action.DIFFERENTIAL, "`lines` changed"),
+        (replace(MANY, changed=(LARGE,), source_rows=200_000), Action.DIFFERENTIAL, "`lines` changed"),
+        (replace(MANY, changed=(SMALL,)), Action.DIFFERENTIAL, "`orders` changed"),
+        (
+            replace(MANY, changed=(LARGE,), refresh_mode="DIFFERENTIAL"),
             Action.DIFFERENTIAL,
             "`lines` changed",
         ),

@@ -46,6 +46,7 @@ def test_the_seconds_of_a_change(past: list[Past], rows: int | None, expected: f
 
 def test_the_seconds_of_a_recomputation_are_the_middle_ones() -> None:
     assert predict([whole(9), change(1, 1), whole(2), whole(3)], 1).full == 3
+    assert predict([whole(2), replace(whole(9), first=True)], 1).full == 2
     assert predict([whole(9), change(1, 1)], 1).last_was_full
     assert not predict([change(1, 1), whole(9)], 1).last_was_full
 
@@ -99,7 +100,7 @@ def test_a_first_fill_alone_says_too_much_of_recomputing(
 
 def test_a_change_is_given_up_only_where_recomputing_is_known_to_be_shorter() -> None:
     assert Prediction(1.0, None).limit is None
-    assert Prediction(1.0, 0.5).limit == 10
+    assert Prediction(1.0, 0.5).limit == 5
     assert Prediction(None, 60.0).limit == 180
 
 
@@ -111,6 +112,12 @@ def test_cost_decides_in_mode_auto_and_for_large_sources_only() -> None:
     assert decision.reason == "`t` changed, which would take about 9.0 s instead of 3.0 s for all"
     small = Facts("AUTO", facts.changed, full_refresh_min_bytes=10**10, source_bytes=10**9, prediction=dear)
     assert (choose_action(small).action, choose_action(small).limit) == (Action.DIFFERENTIAL, None)
+    assert choose_action(replace(small, changed_rows=7, full_refresh_min_rows=6)).action is Action.FULL
+    assert (
+        choose_action(replace(small, changed_rows=7, full_refresh_min_rows=7)).action is Action.DIFFERENTIAL
+    )
+    endless = replace(small, prediction=replace(dear, differential=11.0))
+    assert choose_action(endless).action is Action.FULL
     asked = Facts("DIFFERENTIAL", facts.changed, source_bytes=10**9, prediction=dear)
     assert (choose_action(asked).action, choose_action(asked).limit) == (Action.DIFFERENTIAL, None)
     cheap = Facts("AUTO", facts.changed, source_bytes=10**9, prediction=Prediction(1.0, 30.0))

@@ -133,7 +133,7 @@ def test_auto_recomputes_when_most_of_a_large_source_changed(trickle: Trickle, d
     trickle.create_stream_table("st", "SELECT id, amount FROM orders")
     runtime = trickle._runtime
     kept = runtime.settings
-    runtime.settings = replace(kept, full_refresh_min_bytes=0)
+    runtime.settings = replace(kept, full_refresh_min_rows=0)
     try:
         trickle.sql("UPDATE orders SET amount = amount + 1")
         result = trickle.refresh_stream_table("st")

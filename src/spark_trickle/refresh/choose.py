@@ -8,6 +8,10 @@ from enum import StrEnum
 from spark_trickle.refresh.cost import Prediction
 
 
+_LONG = 10.0
+"""Seconds after which nobody calls a refresh short, however little has changed."""
+
+
 class Action(StrEnum):
     NO_DATA = "NO_DATA"
     DIFFERENTIAL = "DIFFERENTIAL"
@@ -55,9 +59,32 @@ class Facts:
     """The query asks for the time, and it is later than at the last refresh."""
     full_refresh_threshold: float = 0.5
     full_refresh_min_bytes: int = 0
+    full_refresh_min_rows: int = 0
     source_bytes: int = 0
     """The size of all sources."""
+    source_rows: int = 0
+    changed_rows: int | None = None
+    """How many of them may have changed, by what writers and files say; None where those do not."""
     prediction: Prediction = field(default_factory=Prediction)
+
+    @property
+    def are_many(self) -> bool:
+        return self.changed_rows is not None and self.changed_rows > self.full_refresh_min_rows
+
+    @property
+    def is_most(self) -> bool:
+        """So much has changed that nobody needs to have tried: of all rows, or of one source's bytes, if rows are unknown."""
+        if max(c.share for c in self.changed) <= self.full_refresh_threshold:
+            return False
+        if self.changed_rows is not None:
+            return self.are_many and self.changed_rows > self.full_refresh_threshold * self.source_rows
+        return sum(c.changed_bytes for c in self.changed) >= self.full_refresh_min_bytes
+
+    @property
+    def is_small(self) -> bool:
+        """So little has changed in so small sources that either way takes about the same, as far as is known."""
+        short = self.prediction.differential is None or self.prediction.differential <= _LONG
+        return short and not self.are_many and self.source_bytes < self.full_refresh_min_bytes
 
 
 def choose_action(facts: Facts) -> Decision:
@@ -76,11 +103,10 @@ def choose_action(facts: Facts) -> Decision:
     if facts.recomputed_reason:
         return Decision(Action.FULL, f"{what} and {facts.recomputed_reason}", expected.full)
     if facts.refresh_mode == "AUTO" and facts.changed:
-        largest = max(facts.changed, key=lambda c: c.share)
-        heavy = sum(c.changed_bytes for c in facts.changed) >= facts.full_refresh_min_bytes
-        if heavy and largest.share > facts.full_refresh_threshold:
+        if facts.is_most:
+            largest = max(facts.changed, key=lambda c: c.share)
             return Decision(Action.FULL, f"{largest.share:.0%} of `{largest.name}` changed", expected.full)
-        if facts.source_bytes >= facts.full_refresh_min_bytes:
+        if not facts.is_small:
             if expected.prefers_full:
                 times = f"about {expected.differential:.1f} s instead of {expected.full:.1f} s for all"
                 return Decision(Action.FULL, f"{what}, which would take {times}", expected.full)

@@ -32,7 +32,7 @@ _FEW_ROWS = 1000
 """Up to so many rows take what any refresh takes."""
 _PATIENCE = 3.0
 """The first differential refresh of a process may have to evaluate groups that the next ones keep."""
-_SHORTEST_LIMIT = 10.0
+_SHORTEST_LIMIT = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +83,15 @@ class Prediction:
 def predict(past: Sequence[Past], changed_rows: int | None) -> Prediction:
     """`past` has the newest first; `changed_rows` is None where nobody knows them without reading."""
     known = past[:WINDOW]
-    full = [p.seconds for p in known if p.full]
+    whole = [p for p in known if p.full]
+    full = [p.seconds for p in whole if not p.first] or [p.seconds for p in whole]
     points = [(p.changed_rows, p.seconds) for p in known if not p.full and p.changed_rows is not None]
     return Prediction(
         _seconds(points, changed_rows) if points and changed_rows is not None else None,
         median(full) if full else None,
         last_was_full=bool(known) and known[0].full,
         trials=sum(_TRIALS if p.given_up else 1 for p in known if not p.full),
-        only_first_fill=bool(full) and all(p.first for p in known if p.full),
+        only_first_fill=bool(whole) and all(p.first for p in whole),
     )
 
 

@@ -98,6 +98,7 @@ def facts_of(
         for n in interval.changed
         if n in interval.new_snapshots
     )
+    sources = _sources(definition, interval, runtime) if changed and automatic else []
     return Facts(
         refresh_mode=table.refresh_mode,
         changed=changed,
@@ -107,7 +108,10 @@ def facts_of(
         time_passed=interval.old is not None and interval.old.data_timestamp != interval.new.data_timestamp,
         full_refresh_threshold=runtime.settings.full_refresh_threshold,
         full_refresh_min_bytes=runtime.settings.full_refresh_min_bytes,
-        source_bytes=_source_bytes(definition, interval, runtime) if changed and automatic else 0,
+        full_refresh_min_rows=runtime.settings.full_refresh_min_rows,
+        source_bytes=sum(s.size_in_bytes for s in sources),
+        source_rows=sum(s.row_count for s in sources),
+        changed_rows=interval.estimated_rows if changed else None,
         prediction=predict(_past(table, runtime), interval.estimated_rows) if changed else Prediction(),
     )
 
@@ -125,16 +129,17 @@ def _past(table: StreamTable, runtime: Runtime) -> list[Past]:
     return past
 
 
-def _source_bytes(definition: Definition, interval: Interval, runtime: Runtime) -> int:
-    """Sources that have not changed are not looked at where the others are large enough already."""
-    known = sum(snapshot.size_in_bytes for snapshot in interval.new_snapshots.values())
-    if known >= runtime.settings.full_refresh_min_bytes:
-        return known
+def _sources(definition: Definition, interval: Interval, runtime: Runtime) -> list[Snapshot]:
+    """All sources at the new versions. Those that have not changed are looked at only where their size may decide."""
+    changed = list(interval.new_snapshots.values())
+    rows, settings = interval.estimated_rows, runtime.settings
+    most = rows is None or rows > settings.full_refresh_threshold * sum(s.row_count for s in changed)
+    if not most and sum(s.size_in_bytes for s in changed) >= settings.full_refresh_min_bytes:
+        return changed
     rest = [n for n in interval.new.inputs if n not in interval.new_snapshots]
-    places = {n: definition.sources[n].location for n in rest}
-    return known + sum(
-        runtime.tables.snapshot(place, interval.new.inputs[n]).size_in_bytes for n, place in places.items()
-    )
+    return changed + [
+        runtime.tables.snapshot(definition.sources[n].location, interval.new.inputs[n]) for n in rest
+    ]
 
 
 def check_agreement(table: StreamTable, interval: Interval) -> None:

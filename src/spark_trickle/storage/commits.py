@@ -104,7 +104,7 @@ class Commit:
     """The schema or the properties of the table, or what is needed to read it, have changed."""
     touched: tuple[Touched, ...] = ()
     counted: int | None = None
-    """Rows of its change feed, by the writer's own count, if it has rewritten files for the sake of some rows."""
+    """Rows of its change feed, by the writer's own count: it may have rewritten files for the sake of few of their rows."""
 
     @property
     def gone(self) -> bool:
@@ -147,7 +147,7 @@ def read_commit(tables: DeltaTables, location: str, version: int) -> Commit:
         tuple((f["path"], f.get("partitionValues") or {}) for f in feed),
         any("metaData" in a or "protocol" in a for a in actions),
         tuple(_touched(actions)),
-        _counted(info) if feed else None,
+        _counted(info),
     )
 
 
