@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from spark_trickle import Action, Trickle
+from spark_trickle.algebra.relations import KeysOf
+from spark_trickle.catalyst.build import Builder
+from spark_trickle.catalyst.plan import Plan
 from spark_trickle.incremental.maintain import ByKey, Maintenance, Totals
+from tests.spark.oracle import Checked
 
 QUERIES = {
     "functions": "SELECT g, count(*) n, count(v) c, sum(v) s, avg(d) a, sum(d) sd, min(v) lo, max(b) hi, avg(v) av,"
@@ -131,3 +137,39 @@ def test_what_a_filter_drops_is_not_computed(trickle: Trickle, database: str) ->
             assert trickle.verify("t").equal
     finally:
         trickle.spark.conf.set("spark.sql.codegen.wholeStage", kept)
+
+
+def test_groups_are_read_again_only_where_their_extreme_may_be_gone(
+    trickle: Trickle, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An extreme beyond all that was removed is certain, whether it was stored or has just been added."""
+    trickle.sql("CREATE TABLE t (id INT, g STRING, v INT) USING delta")
+    trickle.sql("INSERT INTO t VALUES (1,'a',1),(2,'a',5),(3,'a',5),(4,'b',NULL),(5,'b',3),(6,NULL,2)")
+    query = "SELECT g, min(v) lo, max(v) hi, count(v) n FROM t GROUP BY g"
+    trickle.create_stream_table("st", query, "manual", "DIFFERENTIAL")
+    checked = Checked(trickle, "st", query)
+    checked.created()
+    assert isinstance(maintenance_of(trickle, "st"), Totals)
+    read: list[object] = []
+    original = Builder.provide
+
+    def provided(builder: Builder, keys: KeysOf, key_set: Plan) -> None:
+        read.append(keys)
+        original(builder, keys, key_set)
+
+    monkeypatch.setattr(Builder, "provide", provided)
+    for edits, again in (
+        (["UPDATE t SET v = 7 WHERE id = 2"], False),  # above what was removed
+        (["UPDATE t SET v = 6 WHERE id = 2"], True),  # below it
+        (["UPDATE t SET v = 9 WHERE id = 3", "UPDATE t SET v = 8 WHERE id = 2"], False),
+        (["DELETE FROM t WHERE id = 3", "INSERT INTO t VALUES (7,'a',9)"], False),  # nothing is left to do
+        (["DELETE FROM t WHERE id = 7", "INSERT INTO t VALUES (8,'a',0)"], True),
+        (["UPDATE t SET v = v - 1 WHERE id IN (5, 6)"], True),
+        (["UPDATE t SET v = -v WHERE id = 6", "DELETE FROM t WHERE id = 5"], True),
+        (["INSERT INTO t VALUES (9,'b',4)", "DELETE FROM t WHERE g = 'a'"], True),
+    ):
+        read.clear()
+        for edit in edits:
+            trickle.sql(edit)
+        checked.refresh(Action.DIFFERENTIAL)
+        assert bool(read) is again, edits

@@ -90,7 +90,6 @@ class Merger:
             columns.append(merged)
             if total.merge in {Merge.LEAST, Merge.GREATEST}:
                 columns.append(lost if lost is not None else planner.null(total.attribute.dataType()))
-                columns.append(value if number == 0 else planner.null(total.attribute.dataType()))
         return [*columns, known, lacking]
 
     def _summand(self, total: Total, value: Expression) -> Expression:
@@ -120,7 +119,7 @@ class Merger:
         named = [
             planner.alias(c, own.name(), own.exprId()) for c, own in zip(keys, self.running.keys, strict=True)
         ]
-        values, doubts = [], []
+        values, gone = [], []
         for i, total in enumerate(self.running.totals):
             column = next(columns)
             match total.merge:
@@ -135,20 +134,20 @@ class Merger:
             values.append(planner.alias(value.toAggregateExpression(), f"v{i}"))
             if total.merge in {Merge.LEAST, Merge.GREATEST}:
                 extreme = functions.Min if total.merge is Merge.LEAST else functions.Max
-                doubts += [
-                    (i, planner.alias(extreme(next(columns)).toAggregateExpression(), f"{what}{i}"))
-                    for what in ("gone", "was")
-                ]
+                gone.append((i, planner.alias(extreme(next(columns)).toAggregateExpression(), f"gone{i}")))
         flags = [
             planner.alias(functions.Max(next(columns)).toAggregateExpression(), name)
             for name in ("known", "lacking")
         ]
-        parts = [*named, *values, *(d for _, d in doubts), *flags]
+        parts = [*named, *values, *(d for _, d in gone), *flags]
         grouped = planner.aggregate(planner.seq(keys), planner.seq(parts), union)
-        return self._judged(grouped, doubts)
+        return self._judged(grouped, [(i, d.toAttribute()) for i, d in gone])
 
-    def _judged(self, grouped: Plan, doubts: Sequence[tuple[int, Expression]]) -> Plan:
-        """Totals in their own types; `known`: the table holds the group; `doubtful`: totals alone do not tell."""
+    def _judged(self, grouped: Plan, gone: Sequence[tuple[int, Attribute]]) -> Plan:
+        """Totals in their own types; `known`: the table holds the group; `doubtful`: totals alone do not tell.
+
+        An extreme is certain if it lies beyond all that was removed, be it a stored one or one that was added.
+        """
         planner = self.planner
         found = output(grouped)
         k, n = len(self.running.keys), len(self.running.totals)
@@ -169,12 +168,11 @@ class Merger:
                 wrong.append(planner.both(planner.is_null(values[i]), planner.less(zero, counted)))
             elif total.merge is Merge.ADD:
                 wrong += [planner.is_null(values[i]), planner.less(values[i], zero)]
-        ends = [d.toAttribute() for _, d in doubts]
-        for (i, _), gone, was in zip(doubts[::2], ends[::2], ends[1::2], strict=True):
-            least = self.running.totals[i].merge is Merge.LEAST
-            beyond = planner.less(was, gone) if least else planner.less(gone, was)
-            kept = planner.both(planner.negation(planner.is_null(was)), beyond)
-            wrong.append(planner.both(planner.negation(planner.is_null(gone)), planner.negation(kept)))
+        for i, lost in gone:
+            extreme, least = found[k + i], self.running.totals[i].merge is Merge.LEAST
+            beyond = planner.less(extreme, lost) if least else planner.less(lost, extreme)
+            certain = planner.both(planner.negation(planner.is_null(extreme)), beyond)
+            wrong.append(planner.both(planner.negation(planner.is_null(lost)), planner.negation(certain)))
         for i, limit in self.running.limits:
             most = planner.cast_to(planner.literal(limit), str(values[i].dataType().catalogString()))
             wrong.append(planner.less(most, planner.first_present(values[i], most)))
