@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from spark_trickle import Action, Trickle
+from spark_trickle.catalyst.plan import Plan, Planner
 from spark_trickle.storage import shared_changes
 from tests.spark.oracle import Checked, answer, rows_of, stored
 
@@ -40,6 +41,44 @@ def test_large_changes_never_pass_through_the_driver(
     result = checked.refresh(Action.DIFFERENTIAL)
     assert result.rows_deleted > 2000
     trickle.sql("DELETE FROM t WHERE v % 3 = 1")
+    checked.refresh(Action.DIFFERENTIAL)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT k, SUM(v) AS s, COUNT(*) AS n, AVG(d) AS a, MAX(v) AS m, BIT_XOR(v) AS x FROM t GROUP BY k",
+        "SELECT SUM(v) FILTER (WHERE d > 1) AS s, COUNT(k) AS n FROM t",
+    ],
+    ids=["groups", "whole"],
+)
+def test_few_rows_that_stand_for_many_are_counted_by_jobs(
+    trickle: Trickle,
+    database: str,
+    everything_is_large: None,
+    monkeypatch: pytest.MonkeyPatch,
+    query: str,
+) -> None:
+    trickle.sql("CREATE TABLE t (k INT, v INT, d DECIMAL(10,2)) USING delta")
+    trickle.sql("INSERT INTO t SELECT id % 3, 7, 1.25 FROM range(100)")
+    trickle.sql("INSERT INTO t VALUES (NULL, 8, 0.5), (1, NULL, NULL), (1, 9, 2)")
+    trickle.create_stream_table("st", query, "manual", "DIFFERENTIAL")
+    checked = Checked(trickle, "st", query)
+    checked.created()
+    spread: list[object] = []
+    original = Planner.spread
+
+    def counted(planner: Planner, plan: Plan) -> Plan:
+        spread.append(plan)
+        return original(planner, plan)
+
+    monkeypatch.setattr(Planner, "spread", counted)
+    trickle.sql("INSERT INTO t SELECT id % 2, 7, 1.25 FROM range(41)")
+    checked.refresh(Action.DIFFERENTIAL)
+    trickle.sql("UPDATE t SET v = v + 1 WHERE k = 0 OR k IS NULL")
+    checked.refresh(Action.DIFFERENTIAL)
+    assert spread
+    trickle.sql("DELETE FROM t WHERE v = 7")
     checked.refresh(Action.DIFFERENTIAL)
 
 

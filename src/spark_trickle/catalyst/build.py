@@ -82,6 +82,11 @@ class Builder:
         """Netted change rows read from the sources so far."""
         return self._leaves.changed_rows
 
+    @property
+    def repeats(self) -> bool:
+        """Changes that the driver holds count as more rows than it would hold one by one."""
+        return self._leaves.copies > self._holder.local_rows
+
     def plan(self, node: Node) -> Plan | None:
         """The plan of a relation or a change, under the query's own ids; None when it is empty without looking.
 

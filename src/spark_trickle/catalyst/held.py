@@ -15,7 +15,7 @@ from spark_trickle.catalyst.guard import check_time
 from spark_trickle.catalyst.in_thread import evaluated, projected
 from spark_trickle.catalyst.java import scala_object
 from spark_trickle.catalyst.later import active, later
-from spark_trickle.catalyst.plan import Attribute, Expression, Plan, Planner, items, kind_of
+from spark_trickle.catalyst.plan import Attribute, Expression, Plan, Planner, items, kind_of, output
 from spark_trickle.names import WEIGHT
 
 _ALL = 2**30
@@ -57,6 +57,12 @@ def hold_if_free(planner: Planner, plan: Plan) -> Plan | None:
 
 def count(held: Plan) -> int:
     return int(held.data().size())
+
+
+def copies(planner: Planner, held: Plan) -> int:
+    """As how many rows those of a change count, each as often as its weight says."""
+    weights = columns_of(planner, held, output(held)[-1:])
+    return sum(abs(weight) for weight in arrow_rows(planner, weights).column(0).to_pylist())
 
 
 def all_differ(held: Plan) -> bool:

@@ -37,7 +37,7 @@ class Holder:
 
     def __init__(self, planner: Planner, local_rows: int) -> None:
         self._planner = planner
-        self._local_rows = local_rows
+        self.local_rows = local_rows
         self._kept: list[DataFrame] = []
         self._nulls: dict[tuple[int, int], bool] = {}
         self._numbers: dict[tuple[int, int], Sequence[int]] = {}
@@ -59,7 +59,7 @@ class Holder:
 
     def on_driver(self, rows: DataFrame | Plan) -> Plan | None:
         """The rows of a frame or plan if they are few."""
-        return held.hold(self._planner, rows, self._local_rows)
+        return held.hold(self._planner, rows, self.local_rows)
 
     def keys(self, parts: Sequence[Plan]) -> Plan | None:
         """The rows of several plans, each once; None when there are none."""

@@ -107,6 +107,8 @@ class Leaves:
         """A source has changed in more rows than the driver holds."""
         self.changed_rows = 0
         """Netted change rows read from the sources so far."""
+        self.copies = 0
+        """As how many rows those of the driver count that are told by few, each with its weight."""
 
     def at(self, relation: Node, version: Version) -> Plan:
         """A relation of the query over one version of its sources, the same plan each time."""
@@ -198,6 +200,8 @@ class Leaves:
         plan = None if frame is None else self._holder.hold(frame)
         self._add_rows(scan.source, wanted, self._count(plan))
         self.many = self.many or not held.is_held(plan)
+        if plan is not None and held.is_held(plan):
+            self.copies += held.copies(self._planner, plan)
         return plan
 
     def _add_rows(self, source: str, wanted: tuple[str, ...], rows: int) -> None:

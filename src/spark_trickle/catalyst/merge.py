@@ -17,10 +17,16 @@ class Merger:
     planner: Planner
     running: RunningTotals
 
-    def of_change(self, change: Plan) -> Plan:
-        """The totals of the added and of the removed rows of a change, by group: two columns for each total."""
+    def of_change(self, change: Plan, *, repeats: bool = False) -> Plan:
+        """The totals of the added and of the removed rows of a change, by group: two columns for each total.
+
+        `repeats`: few rows count as so many that they are better spread.
+        """
         planner = self.planner
-        units, zero = planner.repeated(planner.gathered(change)), planner.literal(0)
+        arranged = (
+            planner.spread(change) if repeats and planner.is_at_hand(change) else planner.gathered(change)
+        )
+        units, zero = planner.repeated(arranged), planner.literal(0)
         unit = output(units)[-1]
         parts = []
         for i, total in enumerate(self.running.totals):

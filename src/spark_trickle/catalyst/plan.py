@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_trickle.catalyst.compiled import new
 from spark_trickle.catalyst.few_rows import FOR_FEW_ROWS
-from spark_trickle.catalyst.java import java, scala_seq
+from spark_trickle.catalyst.java import java, scala_object, scala_seq
 from spark_trickle.catalyst.later import Later, later, texts
 from spark_trickle.names import WEIGHT
 
@@ -219,6 +219,12 @@ class Planner:
     def in_one(self, plan: Plan) -> Plan:
         """All its rows in one partition."""
         return self.logical.Repartition(1, False, plan)
+
+    def spread(self, plan: Plan) -> Plan:
+        """Its rows as ones that no longer are at hand: what is done with them is done by jobs."""
+        frame = self.frame(plan)._jdf
+        made = later(scala_object(self.jvm.org.apache.spark.sql.execution, "LogicalRDD"))
+        return made.fromDataset(frame.queryExecution().toRdd(), frame, False)
 
     @cached_property
     def driver(self) -> Planner:

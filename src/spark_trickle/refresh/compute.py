@@ -308,7 +308,7 @@ class Computation:
         if change is None:
             return None
         planner, merger = self._planner, Merger(self._planner, running)
-        delta = merger.of_change(change)
+        delta = merger.of_change(change, repeats=self._builder.repeats)
         places = {c.id: i for i, c in enumerate(self._definition.relation.columns)}
         keys, totals = ([places[c] for c in cs] for cs in (maintenance.columns, maintenance.places))
         if stored.row_count <= _FEW_GROUPS:

@@ -155,7 +155,7 @@ class Continuing:
         if change is None:
             return None
         merger = Merger(self.planner, inner.running)
-        return self.holder.hold(merger.of_change(change))
+        return self.holder.hold(merger.of_change(change, repeats=self.builder.repeats))
 
     def _after(self, inner: Inner, before: pa.Table, delta: Plan) -> pa.Table | None:
         """The touched groups as they are now; None when there are too many."""
