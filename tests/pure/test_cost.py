@@ -47,8 +47,8 @@ def test_the_seconds_of_a_change(past: list[Past], rows: int | None, expected: f
 def test_the_seconds_of_a_recomputation_are_the_middle_ones() -> None:
     assert predict([whole(9), change(1, 1), whole(2), whole(3)], 1).full == 3
     assert predict([whole(2), replace(whole(9), first=True)], 1).full == 2
-    assert predict([whole(9), change(1, 1)], 1).last_was_full
-    assert not predict([change(1, 1), whole(9)], 1).last_was_full
+    assert predict([whole(9), whole(9), change(1, 1), whole(9)], 1).fulls_since == 2
+    assert predict([change(1, 1), whole(9)], 1).fulls_since == 0
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_the_seconds_of_a_recomputation_are_the_middle_ones() -> None:
 def test_what_was_done_last_is_done_again_unless_the_other_is_clearly_better(
     differential: float | None, full: float | None, last_was_full: bool, expected: bool
 ) -> None:
-    assert Prediction(differential, full, last_was_full, trials=2).prefers_full is expected
+    assert Prediction(differential, full, int(last_was_full), trials=2).prefers_full is expected
 
 
 def test_the_first_differential_refresh_decides_nothing_unless_it_was_given_up_or_far_too_slow() -> None:
@@ -74,6 +74,15 @@ def test_the_first_differential_refresh_decides_nothing_unless_it_was_given_up_o
     assert predict([replace(slow, seconds=3.5), full], 10).prefers_full
     assert predict([slow, slow, full], 10).prefers_full
     assert predict([replace(slow, given_up=True), full], 10).prefers_full
+
+
+def test_a_first_differential_refresh_that_may_have_been_compiling_is_repeated() -> None:
+    slow, full = Past(False, 4.9, 10), whole(1.0)
+    assert predict([full, full, slow, full], 10).prefers_full
+    assert not predict([full, full, full, slow, full], 10).prefers_full
+    assert predict([full, full, full, replace(slow, seconds=5.1), full], 10).prefers_full
+    assert predict([full, full, full, replace(slow, given_up=True), full], 10).prefers_full
+    assert predict([full, full, full, slow, slow, full], 10).prefers_full
 
 
 @pytest.mark.parametrize(

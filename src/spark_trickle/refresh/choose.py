@@ -7,7 +7,6 @@ from enum import StrEnum
 
 from spark_trickle.refresh.cost import Prediction
 
-
 _LONG = 10.0
 """Seconds after which nobody calls a refresh short, however little has changed."""
 

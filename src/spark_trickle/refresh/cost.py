@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from statistics import median, median_low
 
 WINDOW = 20
@@ -20,6 +21,10 @@ _TRIALS = 2
 """The first differential refresh also compiles what it runs, so it alone says little,"""
 _CLEAR = 3.0
 """unless it took so many times what recomputing took."""
+_COLD = 5.0
+"""What took less than so many seconds may have been mostly compiling; it is tried once more"""
+_AGAIN = 3
+"""after so many refreshes that recomputed."""
 _COMPARED = 2.0
 _ALIKE = 1.5
 """Changes whose rows differ by less than this factor take the same,"""
@@ -53,7 +58,8 @@ class Prediction:
 
     differential: float | None = None
     full: float | None = None
-    last_was_full: bool = False
+    fulls_since: int = 0
+    """How many of the last refreshes recomputed, one after the other."""
     trials: int = 0
     """How many differential refreshes it is told from; one that was given up is as good as two."""
     only_first_fill: bool = False
@@ -64,8 +70,9 @@ class Prediction:
         if self.differential is None or self.full is None:
             return False
         if self.trials < _TRIALS:
-            return self.differential > self.full * _CLEAR
-        return self.differential > self.full * (1 / _MARGIN if self.last_was_full else _MARGIN)
+            again = self.differential < _COLD and self.fulls_since >= _AGAIN
+            return self.differential > self.full * _CLEAR and not again
+        return self.differential > self.full * (1 / _MARGIN if self.fulls_since else _MARGIN)
 
     @property
     def is_to_compare(self) -> bool:
@@ -89,7 +96,7 @@ def predict(past: Sequence[Past], changed_rows: int | None) -> Prediction:
     return Prediction(
         _seconds(points, changed_rows) if points and changed_rows is not None else None,
         median(full) if full else None,
-        last_was_full=bool(known) and known[0].full,
+        fulls_since=len(list(takewhile(lambda p: p.full, known))),
         trials=sum(_TRIALS if p.given_up else 1 for p in known if not p.full),
         only_first_fill=bool(whole) and all(p.first for p in whole),
     )
