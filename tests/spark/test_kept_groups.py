@@ -7,8 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from spark_trickle import Action, Trickle
+from spark_trickle.catalyst.inner import Inner
+from spark_trickle.errors import QueryError
 from spark_trickle.refresh import kept_groups
 from spark_trickle.refresh.kept_groups import Continuing, KeptGroups
+from spark_trickle.refresh.ready import get_ready
 from tests.spark.oracle import Checked
 
 TABLES = (
@@ -86,14 +89,44 @@ def test_groups_are_evaluated_once_and_then_continued(
 ) -> None:
     checked = created(trickle, query)
     inner = trickle._runtime.definitions.of(trickle._table("st")).inner
-    for number, batch in enumerate(EDITS):
+    assert inner or query in (QUERIES["distinct values inside"], QUERIES["how many groups"])
+    assert len(kept) == len(inner)
+    for batch in EDITS:
         for statement in batch:
             trickle.sql(statement)
         checked.refresh({Action.DIFFERENTIAL, Action.NO_DATA})
-        if number == 0:
-            assert len(kept) == len(inner)
-            assert inner or query in (QUERIES["distinct values inside"], QUERIES["how many groups"])
     assert len(kept) == len(inner)
+
+
+def test_what_will_not_be_refreshed_soon_is_not_got_ready(
+    trickle: Trickle, database: str, kept: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither in a process that ends, nor for a table that is recomputed; a refresh then evaluates groups itself."""
+    monkeypatch.setattr(trickle, "_lasting", False)
+    checked = created(trickle, QUERIES["groups of groups"])
+    assert not kept
+    trickle.sql(EDITS[0][0])
+    checked.refresh(Action.DIFFERENTIAL)
+    assert len(kept) == 1
+    monkeypatch.setattr(trickle, "_lasting", True)
+    trickle.create_stream_table("whole", QUERIES["the first of the groups"], "manual", "FULL")
+    assert len(kept) == 1
+    get_ready(trickle._table("st"), trickle._runtime)
+    assert len(kept) == 1  # what the refresh has left is as new
+
+
+def test_getting_ready_spoils_nothing(
+    trickle: Trickle, database: str, kept: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_self: Continuing, _inner: Inner) -> None:
+        raise QueryError("not now", code="QUERY")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Continuing, "_evaluated", broken)
+        checked = created(trickle, QUERIES["groups of groups"])
+    trickle.sql(EDITS[0][0])
+    checked.refresh(Action.DIFFERENTIAL)
+    assert len(kept) == 1
 
 
 def test_what_is_kept_of_other_versions_is_not_used(
@@ -115,6 +148,7 @@ def test_more_groups_than_allowed_are_evaluated_as_before(
     trickle: Trickle, database: str, kept: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checked = created(trickle, QUERIES["groups of groups"])
+    kept.clear()
     groups = KeptGroups(1, 10**8)
     monkeypatch.setattr(trickle._runtime, "groups", groups)
     monkeypatch.setattr(groups, "is_worth_keeping", lambda inner, _snapshots: inner not in groups._too_many)

@@ -56,6 +56,7 @@ class Trickle:
         settings: Settings | Mapping[str, object] | None = None,
         clock: Clock = system_clock,
         on_step: Callable[[str], None] | None = None,
+        lasting: bool = True,
     ) -> None:
         self._given = spark
         self._home = Path(home or ".trickle").absolute()
@@ -63,6 +64,7 @@ class Trickle:
         self._settings = self._load_settings()
         self._clock = clock
         self._on_step = on_step
+        self._lasting = lasting
         self._lazy_runtime: Runtime | None = None
         if spark is not None:
             from spark_trickle.storage.embedded import adopt
@@ -148,6 +150,7 @@ class Trickle:
         a DataFrame, which only this process can refresh.
         """
         from spark_trickle.api.create import Request, create
+        from spark_trickle.refresh.ready import get_ready
 
         if or_replace and if_not_exists:
             raise DefinitionError(
@@ -174,7 +177,10 @@ class Trickle:
                 code="NAME_TAKEN",
             )
         request = Request(full, query, request_schedule, request_mode, initialize, consistency)
-        return create(request, self._runtime, existing)
+        result = create(request, self._runtime, existing)
+        if result is not None and self._lasting:
+            get_ready(self._table(name), self._runtime)
+        return result
 
     def alter_stream_table(
         self,

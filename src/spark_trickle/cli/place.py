@@ -60,5 +60,5 @@ def open_trickle(place: Place, on_step: Callable[[str], None], *, creates: bool)
         catalog = place.catalog
         if catalog is None and not creates and not place.home.exists():
             catalog = f"sqlite:///{empty}/catalog.db"
-        with Trickle(home=place.home, catalog=catalog, on_step=on_step) as trickle:
+        with Trickle(home=place.home, catalog=catalog, on_step=on_step, lasting=False) as trickle:
             yield trickle

@@ -10,6 +10,7 @@ choose.py       decide: a pure function of facts
 compute.py      the rows to change
 kept_groups.py  groups inside a query, kept in memory and continued
 inner_reader.py such groups as sources of the query above them
+ready.py        what the next refresh begins with, brought to hand
 described.py    the definition, told by the table itself
 recover.py      what a killed process left behind
 doctor.py       what is wrong, and a catalog rebuilt from the tables

@@ -39,7 +39,7 @@ from spark_trickle.incremental.prune import Pruner
 from spark_trickle.names import WEIGHT, quote
 from spark_trickle.refresh.definitions import Prepared
 from spark_trickle.refresh.inner_reader import InnerReader
-from spark_trickle.refresh.kept_groups import Continued, Continuing, KeptGroups
+from spark_trickle.refresh.kept_groups import Continued, Continuing, KeptGroups, Versions
 from spark_trickle.refresh.recursion import Derivation
 from spark_trickle.refresh.top_rows import Race
 from spark_trickle.storage.changes import changes_between
@@ -227,22 +227,14 @@ class Computation:
 
     def _above_groups(self) -> Maintenance:
         """Groups inside the query that are worth keeping are continued first; what is above reads them as sources."""
-        if self._groups is None or not self._groups.most_groups:
-            return self._definition.maintenance
-        ends = [{n: s.source_version for n, s in m.snapshots.items()} for m in (self._old, self._new)]
-        continuing = Continuing(
-            self._planner,
-            self._tables,
-            self._builder,
-            self._holder,
-            partial(Pruner, self._changed, self._whole),
-            self._groups,
-        )
+        continuing = self._continuing()
+        old, new = self._versions(self._old), self._versions(self._new)
         found: dict[Inner, Continued] = {}
-        for inner in self._prepared.inner:
-            if inner.sources & self._changed and self._groups.is_worth_keeping(inner, self._new.snapshots):
-                old, new = ({n: end[n] for n in inner.sources} for end in ends)
-                continued = continuing.over(inner, old, new)
+        for inner in self._worth_keeping():
+            if inner.sources & self._changed:
+                continued = continuing.over(
+                    inner, *({n: end[n] for n in inner.sources} for end in (old, new))
+                )
                 if continued is not None:
                     found[inner] = continued
         if not found:
@@ -253,6 +245,33 @@ class Computation:
         moved = {name for name, (_, continued) in groups.items() if continued.change is not None}
         self._changed = frozenset(self._changed | moved)
         return self._prepared.above(found)
+
+    def get_ready(self) -> None:
+        """Evaluate the groups that the next refresh, from the old versions on, would have to begin with."""
+        with calls_put_off(self._planner.spark):
+            continuing, versions = self._continuing(), self._versions(self._old)
+            for inner in self._worth_keeping():
+                continuing.begin(inner, {n: versions[n] for n in inner.sources})
+
+    def _worth_keeping(self) -> list[Inner]:
+        """Groups inside the query that are kept from one refresh to the next."""
+        if self._groups is None or not self._groups.most_groups:
+            return []
+        snapshots, groups = self._new.snapshots, self._groups
+        return [inner for inner in self._prepared.inner if groups.is_worth_keeping(inner, snapshots)]
+
+    def _continuing(self) -> Continuing:
+        return Continuing(
+            self._planner,
+            self._tables,
+            self._builder,
+            self._holder,
+            partial(Pruner, self._changed, self._whole),
+            self._groups or KeptGroups(0, 0),
+        )
+
+    def _versions(self, end: Moment) -> Versions:
+        return {name: snapshot.source_version for name, snapshot in end.snapshots.items()}
 
     def difference(self, stored: Snapshot) -> Difference | None:
         """What the whole answer and the stored table do not share, as a change of the table."""

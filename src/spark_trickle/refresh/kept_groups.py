@@ -112,16 +112,18 @@ class Continuing:
     pruner: Callable[[], Pruner]
     kept: KeptGroups
 
+    def begin(self, inner: Inner, versions: Versions) -> None:
+        """Have the groups at hand as they are at the old versions."""
+        if self.kept.get(inner, versions) is None and (rows := self._begun(inner, versions)) is not None:
+            self.kept.keep(inner, versions, rows)
+
     def over(self, inner: Inner, old: Versions, new: Versions) -> Continued | None:
         """None where there are too many groups, or too many of them change."""
         delta = self._delta(inner)
         if not held.is_held(delta):
             return None
-        before = self.kept.get(inner, old)
+        before = self._begun(inner, old)
         if before is None:
-            before = self._evaluated(inner)
-        if before is None or before.nbytes > _MOST_BYTES:
-            self.kept.give_up(inner)
             return None
         if delta is None:
             self.kept.keep(inner, new, before)
@@ -140,6 +142,16 @@ class Continuing:
         self.kept.keep(inner, new, now)
         changed = difference(_shown(inner, after), _shown(inner, before.filter(touched)), 0)
         return Continued(_shown(inner, before), _shown(inner, now), changed and changed.change)
+
+    def _begun(self, inner: Inner, versions: Versions) -> pa.Table | None:
+        """The groups to begin with, kept or evaluated; None when there are too many."""
+        rows = self.kept.get(inner, versions)
+        if rows is None:
+            rows = self._evaluated(inner)
+        if rows is None or rows.nbytes > _MOST_BYTES:
+            self.kept.give_up(inner)
+            return None
+        return rows
 
     def _evaluated(self, inner: Inner) -> pa.Table | None:
         """All groups at the old versions; None when there are too many."""

@@ -25,6 +25,7 @@ from spark_trickle.refresh.choose import Action
 from spark_trickle.refresh.graph import read_graph
 from spark_trickle.refresh.idle import Idle, Look, look_at, record_idle
 from spark_trickle.refresh.pins import Pins, is_suspended
+from spark_trickle.refresh.ready import get_ready
 from spark_trickle.refresh.remember import record_failure
 from spark_trickle.refresh.retention import Risk, risks
 from spark_trickle.refresh.runtime import Runtime
@@ -282,19 +283,23 @@ class Daemon:
         return done
 
     def _tidy(self, job: Job) -> None:
-        """Compact what was refreshed, once nothing waits any more. It is nobody's failure if that fails."""
+        """Compact what was refreshed and get it ready for the next time, once nothing waits any more.
+
+        It is nobody's failure if that fails.
+        """
         with self._guard:
             self._refreshed.update(job.tables)
             if self.waiting:
                 return
             names, self._refreshed = sorted(self._refreshed), set()
         tables = read_graph(self._runtime.catalog).tables
-        for name in names:
+        for table in (tables[name] for name in names if name in tables):
             try:
-                if name in tables and tidy(tables[name], self._runtime):
-                    self._tell(Event("tidied", name, job.at))
+                if tidy(table, self._runtime):
+                    self._tell(Event("tidied", table.name, job.at))
+                get_ready(table, self._runtime)
             except Exception as error:
-                self._trouble(f"Compacting `{shown(name)}` failed: {sentence_of(error)}")
+                self._trouble(f"Compacting `{shown(table.name)}` failed: {sentence_of(error)}")
 
     def _failed(self, table: StreamTable, job: Job, error: TrickleError, *, recorded: bool = True) -> None:
         if not recorded:
