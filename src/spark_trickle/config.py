@@ -47,7 +47,7 @@ class Settings:
     lease_seconds: int = 60
     """How long a refresh may go without a sign of life before another process takes over."""
 
-    local_change_rows: int = 20_000
+    local_change_rows: int = 100_000
     """Changes and key sets up to this many rows are held by the driver; larger ones stay distributed."""
 
     max_concurrent_refreshes: int = 4

@@ -11,6 +11,7 @@ import pytest
 from spark_trickle import Action, Trickle
 from spark_trickle.catalyst.plan import Plan, Planner
 from spark_trickle.storage import shared_changes
+from spark_trickle.storage.commits import read_commit
 from tests.spark.oracle import Checked, answer, rows_of, stored
 
 
@@ -80,6 +81,33 @@ def test_few_rows_that_stand_for_many_are_counted_by_jobs(
     assert spread
     trickle.sql("DELETE FROM t WHERE v = 7")
     checked.refresh(Action.DIFFERENTIAL)
+
+
+def test_large_deletion_vectors_have_a_file_of_their_own(trickle: Trickle, database: str) -> None:
+    """Written by the driver, read by Spark, and merged with when more rows go."""
+    trickle.sql(
+        "CREATE TABLE t (id BIGINT, v INT) USING delta"
+        " TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true', 'delta.enableDeletionVectors' = 'true')"
+    )
+    trickle.sql("INSERT INTO t SELECT /*+ COALESCE(1) */ id, CAST(id % 9 AS INT) FROM range(30000)")
+    query = "SELECT id, v FROM t"
+    trickle.create_stream_table("st", query, "manual", "DIFFERENTIAL")
+    checked = Checked(trickle, "st", query)
+    checked.created()
+    location, kinds = trickle._table("st").location, []
+    for edit in (
+        "DELETE FROM t WHERE id < 5",
+        "DELETE FROM t WHERE id % 3 = 0",
+        "UPDATE t SET v = v + 1 WHERE id % 5 = 1",
+        "DELETE FROM t WHERE id < 20000",
+    ):
+        trickle.sql(edit)
+        result = checked.refresh(Action.DIFFERENTIAL)
+        assert result.version is not None
+        commit = read_commit(trickle._runtime.tables, location, result.version)
+        kinds.append({f.vector["storageType"] for f in commit.touched if f.added and f.vector})
+    assert kinds[:2] == [{"i"}, {"u"}]
+    assert all("u" in found for found in kinds[1:])
 
 
 def test_exactly_as_many_copies_are_removed_as_the_source_lost(trickle: Trickle, database: str) -> None:

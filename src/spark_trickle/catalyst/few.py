@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import DataType, DecimalType, StringType
@@ -29,6 +30,8 @@ _TYPES = {
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
 }
+
+Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -83,24 +86,18 @@ def difference(new: pa.Table | None, old: pa.Table, beside: int) -> Few | None:
     before = old.select(range(width))
     after = before.slice(0, 0) if new is None else new.rename_columns(before.column_names)
     both = pa.concat_tables([after.cast(before.schema), before])
-    weights = [1] * after.num_rows + [-1] * before.num_rows
-    grouped = _grouped(both, weights)
-    sums: list[int] = grouped.column("weight_sum").to_pylist()
-    members: list[list[int]] = grouped.column("row_list").to_pylist()
-    changed = [(total, rows) for total, rows in zip(sums, members, strict=True) if total]
-    if not changed:
+    weights = np.where(np.arange(both.num_rows) < after.num_rows, 1, -1)
+    alike = _alike(both)
+    total = alike.summed(weights)
+    changed = total != 0
+    if not changed.any():
         return None
-    change = both.take([rows[0] for _, rows in changed])
-    change = change.append_column(WEIGHT, pa.array([total for total, _ in changed], pa.int64()))
+    change = both.take(pa.array(alike.rows[alike.starts[changed]]))
+    change = change.append_column(WEIGHT, pa.array(total[changed], pa.int64()))
     if not beside:
         return Few(change)
-    gone = [
-        row - after.num_rows
-        for total, rows in changed
-        if total < 0
-        for row in [r for r in rows if r >= after.num_rows][:-total]
-    ]
-    return Few(change, old.select(range(width, old.num_columns)).take(pa.array(gone, pa.int64())))
+    gone = alike.first(alike.rows >= after.num_rows, np.maximum(-total, 0)) - after.num_rows
+    return Few(change, old.select(range(width, old.num_columns)).take(pa.array(gone)))
 
 
 def places_of(removed: pa.Table, weights: Sequence[int], stored: pa.Table, beside: int) -> pa.Table | None:
@@ -111,24 +108,45 @@ def places_of(removed: pa.Table, weights: Sequence[int], stored: pa.Table, besid
     width = stored.num_columns - beside
     rows = stored.select(range(width))
     both = pa.concat_tables([removed.rename_columns(rows.column_names).cast(rows.schema), rows])
-    grouped = _grouped(both, [0] * both.num_rows)
-    gone: list[int] = []
-    for members in grouped.column("row_list").to_pylist():
-        need = sum(weights[row] for row in members if row < removed.num_rows)
-        have = [row - removed.num_rows for row in members if row >= removed.num_rows]
-        if len(have) < need:
-            return None
-        gone += have[:need]
-    return stored.select(range(width, stored.num_columns)).take(pa.array(gone, pa.int64()))
+    alike = _alike(both)
+    need = alike.summed(np.concatenate((np.array(weights, np.int64), np.zeros(rows.num_rows, np.int64))))
+    found = alike.first(alike.rows >= removed.num_rows, need)
+    if found.size < need.sum():
+        return None
+    return stored.select(range(width, stored.num_columns)).take(pa.array(found - removed.num_rows))
 
 
-def _grouped(rows: pa.Table, weights: Sequence[int]) -> pa.Table:
-    """Identical rows together: the sum of their weights, and their numbers."""
+@dataclass(frozen=True)
+class _Alike:
+    """The numbers of rows, identical ones one after the other and in order."""
+
+    rows: Numbers
+    group: Numbers
+    """To which of the groups of identical rows each belongs."""
+    starts: Numbers
+    """Where each group begins."""
+
+    def summed(self, values: Numbers) -> Numbers:
+        """A value of every row, added up by group."""
+        total = np.concatenate(([0], np.cumsum(values[self.rows])))
+        found: Numbers = total[np.append(self.starts[1:], self.rows.size)] - total[self.starts]
+        return found
+
+    def first(self, among: np.ndarray[Any, np.dtype[np.bool_]], many: Numbers) -> Numbers:
+        """Of some of the rows the first ones of every group, so many of each."""
+        before = np.concatenate(([0], np.cumsum(among)))[:-1]
+        rank = before - before[self.starts][self.group]
+        return self.rows[among & (rank < many[self.group])]
+
+
+def _alike(rows: pa.Table) -> _Alike:
     names = [f"c{i}" for i in range(rows.num_columns)]
-    flat = _coded(rows, names)
-    flat = flat.append_column("weight", pa.array(weights, pa.int64()))
-    flat = flat.append_column("row", pa.array(range(rows.num_rows), pa.int64()))
-    return flat.group_by(names, use_threads=False).aggregate([("weight", "sum"), ("row", "list")])
+    flat = _coded(rows, names).append_column("row", pa.array(np.arange(rows.num_rows)))
+    lists = flat.group_by(names, use_threads=False).aggregate([("row", "list")]).column("row_list")
+    sizes = pc.list_value_length(lists).to_numpy().astype(np.int64)
+    starts = np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.int64)
+    numbers = pc.list_flatten(lists).to_numpy().astype(np.int64)
+    return _Alike(numbers, np.repeat(np.arange(sizes.size), sizes), starts[: sizes.size])
 
 
 def _coded(rows: pa.Table, names: Sequence[str]) -> pa.Table:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import assert_never
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from spark_trickle.algebra.relations import NEW, OLD, At, Relation, Version
+from spark_trickle.algebra.relations import NEW, At, Relation
 from spark_trickle.catalyst.build import Builder
 from spark_trickle.catalyst.definition import Definition
 from spark_trickle.catalyst.few import Few, arrow_type, difference, netted
@@ -20,8 +19,6 @@ from spark_trickle.catalyst.holder import Difference, Holder
 from spark_trickle.catalyst.identity import net
 from spark_trickle.catalyst.inner import Inner
 from spark_trickle.catalyst.later import calls_put_off
-from spark_trickle.catalyst.leaves import AtHand, Shape
-from spark_trickle.catalyst.listing import Values, Within
 from spark_trickle.catalyst.merge import Groups, Merger
 from spark_trickle.catalyst.plan import Plan, Planner, output
 from spark_trickle.catalyst.time import CLOCK
@@ -38,31 +35,20 @@ from spark_trickle.incremental.maintain import (
 from spark_trickle.incremental.prune import Pruner
 from spark_trickle.names import WEIGHT, quote
 from spark_trickle.refresh.definitions import Prepared
+from spark_trickle.refresh.ends import Moment, VersionReader, rows_to_hold
 from spark_trickle.refresh.inner_reader import InnerReader
 from spark_trickle.refresh.kept_groups import Continued, Continuing, KeptGroups, Versions
 from spark_trickle.refresh.recursion import Derivation
 from spark_trickle.refresh.top_rows import Race
-from spark_trickle.storage.changes import changes_between
 from spark_trickle.storage.direct import (
     can_look_up,
     local_relation,
     located,
-    look_up,
-    read_whole,
     with_places,
 )
 from spark_trickle.storage.layout import Layout, sql_type
 from spark_trickle.storage.removals import PLACE
-from spark_trickle.storage.shared_changes import small_change
 from spark_trickle.storage.tables import DeltaTables, Snapshot
-
-
-@dataclass(frozen=True)
-class Moment:
-    """One end of an interval: a version of every source, and the time if the query asks for it."""
-
-    snapshots: Mapping[str, Snapshot] = field(default_factory=dict)
-    at: datetime | None = None
 
 
 def layout_of(definition: Definition) -> Layout:
@@ -70,9 +56,6 @@ def layout_of(definition: Definition) -> Layout:
 
 
 _FEW_GROUPS = 1000
-_LOOKED_UP, _SCANNED = 10, 50
-"""More rows are looked up in a large source than are held of a change, up to so many times as many: to the driver, each
-of them is as much work as so many rows are that Spark reads."""
 Change = Difference | Few
 """What is to change in a table, with Spark or in the memory of the driver."""
 
@@ -104,48 +87,6 @@ class _Moves:
         )
 
 
-class VersionReader:
-    """Reads sources at the two ends of an interval, in the session of the definition."""
-
-    def __init__(self, tables: DeltaTables, old: Moment, new: Moment, most: int) -> None:
-        """`most`: so many rows are held by the driver."""
-        self._tables = tables
-        self.most = most
-        self._ends = {OLD: old, NEW: new}
-
-    def rows(self, source: str, version: Version, columns: Sequence[str]) -> DataFrame:
-        return self._tables.rows(self._ends[version].snapshots[source], columns)
-
-    def table(self, source: str, version: Version, within: Within) -> Plan:
-        return self._tables.leaf(self._ends[version].snapshots[source], within)
-
-    def lookup(
-        self, source: str, version: Version, shape: Shape, keys: Mapping[str, Values]
-    ) -> AtHand | None:
-        snapshot = self._ends[version].snapshots[source]
-        most = min(self.most * _LOOKED_UP, self.most + snapshot.row_count // _SCANNED)
-        return look_up(self._tables, snapshot, shape, keys, most)
-
-    def whole(self, source: str, version: Version, shape: Shape) -> AtHand | None:
-        return read_whole(self._tables, self._ends[version].snapshots[source], shape, self.most)
-
-    def small_change(self, source: str, shape: Shape) -> AtHand | None:
-        old, new = (self._ends[version].snapshots[source] for version in (OLD, NEW))
-        return small_change(self._tables, old, new, shape, self.most)
-
-    def prunes_pages(self, source: str, version: Version, column: str, values: Sequence[int]) -> bool:
-        return self._ends[version].snapshots[source].prunes_pages(column, values)
-
-    def changes(self, source: str, columns: Sequence[str]) -> DataFrame | None:
-        old, new = (self._ends[version].snapshots[source] for version in (OLD, NEW))
-        return changes_between(self._tables, old, new, columns)
-
-    def instant(self, version: Version) -> datetime:
-        at = self._ends[version].at
-        assert at is not None  # noqa: S101 - a query that asks for the time has one in its frontier
-        return at
-
-
 class Computation:
     """Evaluates one definition over one interval; a context manager that lets go of what it held."""
 
@@ -163,10 +104,9 @@ class Computation:
         self._planner: Planner = prepared.planner
         self._tables = tables.in_session(prepared.planner.spark)
         self._layout = layout_of(prepared.definition)
-        self._reader: VersionReader | InnerReader = VersionReader(
-            self._tables, old, new, settings.local_change_rows
-        )
-        self._holder = Holder(prepared.planner, settings.local_change_rows)
+        most = rows_to_hold(settings, old, new)
+        self._reader: VersionReader | InnerReader = VersionReader(self._tables, old, new, most)
+        self._holder = Holder(prepared.planner, most)
         self._builder = Builder(self._planner, self._reader, self._holder)
         self._below = self._builder
         before, after = old.snapshots, new.snapshots

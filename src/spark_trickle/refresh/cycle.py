@@ -25,8 +25,9 @@ from spark_trickle.names import WEIGHT, shown
 from spark_trickle.refresh.attempt import Attempt, Steps
 from spark_trickle.refresh.choose import Action, Decision
 from spark_trickle.refresh.circular import check_member, check_types, mark_cycles
-from spark_trickle.refresh.compute import Computation, Moment, VersionReader, layout_of
+from spark_trickle.refresh.compute import Computation, layout_of
 from spark_trickle.refresh.definitions import Prepared
+from spark_trickle.refresh.ends import Moment, VersionReader
 from spark_trickle.refresh.fixpoint import Fixpoint, NoFixpoint
 from spark_trickle.refresh.interval import Interval, check_agreement
 from spark_trickle.refresh.pins import Pins

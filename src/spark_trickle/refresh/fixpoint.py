@@ -20,8 +20,8 @@ from spark_trickle.catalyst.leaves import AtHand, Shape
 from spark_trickle.catalyst.listing import Values, Within
 from spark_trickle.catalyst.plan import Plan
 from spark_trickle.names import quote
-from spark_trickle.refresh.compute import VersionReader
 from spark_trickle.refresh.definitions import Prepared
+from spark_trickle.refresh.ends import VersionReader
 
 
 class NoFixpoint(Exception):  # noqa: N818 - translated where the tables are known

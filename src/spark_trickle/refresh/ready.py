@@ -10,7 +10,8 @@ from pyspark.errors import PySparkException
 from spark_trickle.catalog import StreamTable
 from spark_trickle.errors import TrickleError
 from spark_trickle.frontier import Frontier
-from spark_trickle.refresh.compute import Computation, Moment
+from spark_trickle.refresh.compute import Computation
+from spark_trickle.refresh.ends import Moment
 from spark_trickle.refresh.runtime import Runtime, lease_on, refreshing
 from spark_trickle.storage.tables import VersionUnavailable
 

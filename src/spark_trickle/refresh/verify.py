@@ -15,8 +15,9 @@ from spark_trickle.errors import StateError
 from spark_trickle.frontier import Frontier, SourceVersion
 from spark_trickle.incremental.maintain import ByKey
 from spark_trickle.names import WEIGHT, shown
-from spark_trickle.refresh.compute import Computation, Moment
+from spark_trickle.refresh.compute import Computation
 from spark_trickle.refresh.definitions import Prepared
+from spark_trickle.refresh.ends import Moment
 from spark_trickle.refresh.results import VerifyResult
 from spark_trickle.refresh.runtime import Runtime
 from spark_trickle.storage.tables import VersionUnavailable

@@ -14,8 +14,9 @@ from spark_trickle.errors import IntegrityError, RefreshError
 from spark_trickle.names import parse_name, shown
 from spark_trickle.refresh.attempt import Attempt
 from spark_trickle.refresh.choose import Action, Decision
-from spark_trickle.refresh.compute import Computation, Moment, layout_of
+from spark_trickle.refresh.compute import Computation, layout_of
 from spark_trickle.refresh.described import properties_of
+from spark_trickle.refresh.ends import Moment
 from spark_trickle.refresh.recursion import NotConverged
 from spark_trickle.storage.apply import Written, add_change, overwrite
 from spark_trickle.storage.commits import Stamp

@@ -21,7 +21,7 @@ from spark_trickle.catalyst.listing import can_go_by_page, one_of, ranges_of, wh
 from spark_trickle.catalyst.plan import Plan, Planner, items, output
 from spark_trickle.errors import IntegrityError
 from spark_trickle.names import WEIGHT
-from spark_trickle.storage.direct import local_relation, located, values_in, with_places
+from spark_trickle.storage.direct import local_relation, located, relation, values_in, with_places
 from spark_trickle.storage.files import DataFile
 from spark_trickle.storage.layout import Layout
 from spark_trickle.storage.tables import DeltaTables, Snapshot
@@ -31,6 +31,11 @@ PLACE = ("_metadata.file_path AS __st_file", "_metadata.row_index AS __st_positi
 _DRIVER_POSITIONS = 2_000
 _BROADCAST_ROWS = 100_000
 _CANDIDATES = 20_000
+"""So many rows that may be meant are collected from a job at the most;"""
+_LOOKED_UP = 4
+"""of those that the driver finds in the files, so many times those that are meant."""
+_INLINE_BYTES = 4096
+"""A larger deletion vector has a file of its own: the log is read whenever the table is."""
 
 
 def removals(
@@ -77,7 +82,8 @@ def _places_of(tables: DeltaTables, snapshot: Snapshot, layout: Layout, few: Few
         for f, column in zip(layout.flat.fields, removed.columns, strict=True)
         if (values := values_in(f.dataType.simpleString(), column)) is not None
     }
-    stored = located(tables, snapshot, layout.paths, keys, _CANDIDATES) if keys else None
+    most = max(_CANDIDATES, _LOOKED_UP * few.removed)
+    stored = located(tables, snapshot, layout.paths, keys, most) if keys else None
     if stored is None:
         return None
     return places_of(removed, [-weights[row] for row in chosen], stored, len(PLACE))
@@ -87,10 +93,8 @@ def handed_over(tables: DeltaTables, layout: Layout, few: Few) -> Difference:
     """A change in the driver's memory as one of Spark's."""
     planner = Planner(tables.spark)
     schema = StructType([*layout.flat.fields, StructField(WEIGHT, LongType())])
-    rows = local_relation(tables, few.change, schema)
     places = None if few.places is None else local_relation(tables, few.places, with_places([]))
-    assert rows is not None  # noqa: S101 - they came from the JVM
-    return Difference(planner.frame(rows), places)
+    return Difference(planner.frame(relation(tables, few.change, schema)), places)
 
 
 def _places_at_hand(
@@ -183,22 +187,32 @@ def _mark(tables: DeltaTables, snapshot: Snapshot, places: Iterable[tuple[str, i
     for file, position in places:
         positions[file].append(position)
     files = _files_at(tables, snapshot, positions)
+    marked = [(files[url], _bitmap(tables, snapshot, files[url], rows)) for url, rows in positions.items()]
+    vectors = _vectors(tables, snapshot, [bitmap for _, bitmap in marked])
     actions: list[Any] = []
-    for url, rows in positions.items():
-        actions += _with_rows_removed(tables, snapshot, files[url], rows)
+    for (file, bitmap), vector in zip(marked, vectors, strict=True):
+        actions += _replaced(file, vector, int(bitmap.cardinality()))
     return actions
 
 
-def _with_rows_removed(tables: DeltaTables, snapshot: Snapshot, file: Any, rows: list[int]) -> list[Any]:
-    delta = tables.jvm.org.apache.spark.sql.delta
-    bitmap = delta.deletionvectors.RoaringBitmapArray()
+def _bitmap(tables: DeltaTables, snapshot: Snapshot, file: Any, rows: list[int]) -> Any:
+    """The rows to remove from a file and those that are hidden already."""
+    bitmap = tables.jvm.org.apache.spark.sql.delta.deletionvectors.RoaringBitmapArray()
     bitmap.addAll(scala_longs(tables.spark, rows))
     if file.deletionVector() is not None:
         bitmap.merge(tables.vectors.stored(snapshot.log, snapshot.place, file.deletionVector()))
+    return bitmap
+
+
+def _vectors(tables: DeltaTables, snapshot: Snapshot, bitmaps: list[Any]) -> list[Any]:
+    """As part of the log while all are small, else in one file."""
+    delta = tables.jvm.org.apache.spark.sql.delta
     form = getattr(getattr(delta.deletionvectors, "RoaringBitmapArrayFormat$"), "MODULE$").Portable()
     descriptor = delta.actions.DeletionVectorDescriptor
-    vector = descriptor.inlineInLog(bitmap.serializeAsByteArray(form), bitmap.cardinality())
-    return _replaced(file, vector, int(bitmap.cardinality()))
+    written = [bitmap.serializeAsByteArray(form) for bitmap in bitmaps]
+    if all(len(data) <= _INLINE_BYTES for data in written):
+        return [descriptor.inlineInLog(d, b.cardinality()) for d, b in zip(written, bitmaps, strict=True)]
+    return tables.vectors.written(snapshot.log, snapshot.place, written, [b.cardinality() for b in bitmaps])
 
 
 def _replaced(file: Any, vector: Any, cardinality: int) -> list[Any]:

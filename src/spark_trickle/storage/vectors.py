@@ -57,11 +57,32 @@ class Vectors:
 
     def stored(self, log: Any, place: str, descriptor: Any) -> Any:
         """Delta's own form of a vector."""
+        store = self._store(log, place)
+        return self._delta.deletionvectors.StoredBitmap.create(descriptor, log.dataPath()).load(store)
+
+    def written(
+        self, log: Any, place: str, vectors: Sequence[bytes], cardinalities: Sequence[int]
+    ) -> list[Any]:
+        """Write vectors into a file of the table; Delta's descriptions of them."""
+        store, name = self._store(log, place), self._jvm.java.util.UUID.randomUUID()
+        folder = store.pathWithFileSystem(log.dataPath())
+        some, none = self._jvm.scala.Option.apply, self._jvm.scala.Option.empty()
+        describe = self._delta.actions.DeletionVectorDescriptor.onDiskWithRelativePath
+        writer = store.createWriter(store.generateFileNameInTable(folder, name, ""))
+        try:
+            ranges = [writer.write(vector) for vector in vectors]
+        finally:
+            writer.close()
+        return [
+            describe(name, "", r.length(), many, some(r.offset()), none)
+            for r, many in zip(ranges, cardinalities, strict=True)
+        ]
+
+    def _store(self, log: Any, place: str) -> Any:
         with self._guard:
             if place not in self._stores:  # to make one means to copy all settings of Hadoop
                 self._stores[place] = self._delta.storage.dv.HadoopFileSystemDVStore(log.newDeltaHadoopConf())
-            store = self._stores[place]
-        return self._delta.deletionvectors.StoredBitmap.create(descriptor, log.dataPath()).load(store)
+            return self._stores[place]
 
     @property
     def _delta(self) -> Any:
