@@ -7,7 +7,9 @@ vector.py       which version of every direct source a refresh reads
 interval.py     measure: from the old frontier to the new one
 results.py      what the verbs give back
 choose.py       decide: a pure function of facts
+ends.py         the two ends of an interval, and how sources are read there
 compute.py      the rows to change
+stored.py       the stored rows: found by keys, and compared with what they are now
 kept_groups.py  groups inside a query, kept in memory and continued
 inner_reader.py such groups as sources of the query above them
 ready.py        what the next refresh begins with, brought to hand

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import assert_never
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from spark_trickle.algebra.relations import NEW, At, Relation
 from spark_trickle.catalyst.build import Builder
 from spark_trickle.catalyst.definition import Definition
-from spark_trickle.catalyst.few import Few, arrow_type, difference, netted
-from spark_trickle.catalyst.held import arrow_rows
 from spark_trickle.catalyst.holder import Difference, Holder
 from spark_trickle.catalyst.identity import net
 from spark_trickle.catalyst.inner import Inner
@@ -33,21 +30,18 @@ from spark_trickle.incremental.maintain import (
     Totals,
 )
 from spark_trickle.incremental.prune import Pruner
-from spark_trickle.names import WEIGHT, quote
+from spark_trickle.names import WEIGHT
 from spark_trickle.refresh.definitions import Prepared
-from spark_trickle.refresh.ends import Moment, VersionReader, rows_to_hold
+from spark_trickle.refresh.ends import Moment, VersionReader, rows_to_hold, rows_to_read
 from spark_trickle.refresh.inner_reader import InnerReader
 from spark_trickle.refresh.kept_groups import Continued, Continuing, KeptGroups, Versions
 from spark_trickle.refresh.recursion import Derivation
+from spark_trickle.refresh.stored import Change, StoredRows
 from spark_trickle.refresh.top_rows import Race
 from spark_trickle.storage.direct import (
     can_look_up,
-    local_relation,
-    located,
-    with_places,
 )
-from spark_trickle.storage.layout import Layout, sql_type
-from spark_trickle.storage.removals import PLACE
+from spark_trickle.storage.layout import Layout
 from spark_trickle.storage.tables import DeltaTables, Snapshot
 
 
@@ -56,16 +50,6 @@ def layout_of(definition: Definition) -> Layout:
 
 
 _FEW_GROUPS = 1000
-Change = Difference | Few
-"""What is to change in a table, with Spark or in the memory of the driver."""
-
-
-@dataclass(frozen=True)
-class Located:
-    """Rows of a table with their places, and the same in the memory of the driver, if they are there."""
-
-    plan: Plan
-    rows: pa.Table | None = None
 
 
 @dataclass(frozen=True)
@@ -107,6 +91,7 @@ class Computation:
         most = rows_to_hold(settings, old, new)
         self._reader: VersionReader | InnerReader = VersionReader(self._tables, old, new, most)
         self._holder = Holder(prepared.planner, most)
+        self._stored = StoredRows(self._planner, self._tables, self._layout, self._holder, most)
         self._builder = Builder(self._planner, self._reader, self._holder)
         self._below = self._builder
         before, after = old.snapshots, new.snapshots
@@ -119,7 +104,7 @@ class Computation:
         ends = [m.snapshots[source] for m in (self._old, self._new) if source in m.snapshots]
         return all(
             s.size_in_bytes <= settings.whole_read_bytes
-            and (s.row_count <= settings.local_change_rows or not can_look_up(self._tables, s))
+            and (s.row_count <= rows_to_read(settings.local_change_rows) or not can_look_up(self._tables, s))
             for s in ends
         )
 
@@ -215,15 +200,15 @@ class Computation:
 
     def difference(self, stored: Snapshot) -> Difference | None:
         """What the whole answer and the stored table do not share, as a change of the table."""
-        return self._against(self.query(), self._stored(stored))
+        return self._stored.against(self.query(), self._stored.flat(stored))
 
     def against(self, rows: DataFrame, stored: Snapshot) -> Difference | None:
         """What other rows and the stored table do not share, as a change of the table."""
-        return self._against(rows, self._stored(stored))
+        return self._stored.against(rows, self._stored.flat(stored))
 
     def _by_weight(self, maintenance: ByWeight) -> Change | None:
         change = self._change_of(maintenance)
-        return None if change is None else self._netted(change.toDF(*self._layout.names, WEIGHT))
+        return None if change is None else self._stored.netted(change.toDF(*self._layout.names, WEIGHT))
 
     def _change_of(self, maintenance: ByWeight) -> DataFrame | None:
         plan = Pruner(self._changed, self._whole).node(maintenance.change)
@@ -236,8 +221,8 @@ class Computation:
         if found is None:
             return None
         key_set, rows = found
-        old = self._touched(stored, [places[c] for c in maintenance.columns], key_set)
-        return self._compared(None if rows is None else self._exact(rows), old)
+        old = self._stored.touched(stored, [places[c] for c in maintenance.columns], key_set)
+        return self._stored.compared(None if rows is None else self._stored.exact(rows), old)
 
     def _preferred(self, maintenance: ByKey, stored: Snapshot, places: Mapping[int, int]) -> ByKey:
         """By fewer key columns if the table has hardly more rows than these have values."""
@@ -272,12 +257,12 @@ class Computation:
         keys, totals = ([places[c] for c in cs] for cs in (maintenance.columns, maintenance.places))
         if stored.row_count <= _FEW_GROUPS:
             # All groups are merged: that is less work than to find out first which of them are touched.
-            touched = self._located(stored)
+            touched = self._stored.located(stored)
         else:
             delta = self._holder.hold(delta)
             if delta is None:
                 return None
-            touched = self._touched(stored, keys, delta)
+            touched = self._stored.touched(stored, keys, delta)
         kept = touched.plan
         if touched.rows is None:
             kept = self._holder.hold(kept) or planner.empty(kept.output())
@@ -288,25 +273,25 @@ class Computation:
         # Spark renews the ids of relations that occur twice.
         merged = planner.under_ids(found, plan.output()) or found
         groups = Groups(planner, running, merged, hides=maintenance.hides or not keys)
-        return self._compared(self._rows_of(maintenance, groups), replace(touched, plan=kept))
+        return self._stored.compared(self._rows_of(maintenance, groups), replace(touched, plan=kept))
 
     def _rows_of(self, maintenance: Totals, groups: Groups) -> DataFrame:
         """What the query gives for these groups now."""
         continued = groups.continued(maintenance.top.operator.payload)
-        rows = self._exact(self._in_place_of(maintenance.top, continued))
+        rows = self._stored.exact(self._in_place_of(maintenance.top, continued))
         again = self._holder.hold(groups.again)
         if again is None:
             return rows
         self._builder.provide(maintenance.again, again)
         read = self._builder.rows(maintenance.new)
-        return rows if read is None else rows.unionAll(self._exact(read))
+        return rows if read is None else rows.unionAll(self._stored.exact(read))
 
     def _top_rows(self, maintenance: TopRows, stored: Snapshot) -> Change | None:
         """The competing rows at hand, as few as decide; then the query's own LIMIT over them, against the table."""
         moves = self._competing(maintenance, stored)
         if moves is None:
             return None
-        table = self._located(stored)
+        table = self._stored.located(stored)
         kept = self._carried(self._planner.frame(table.plan), maintenance.places)
         child = maintenance.top.child
         if moves.gone is None:
@@ -317,7 +302,7 @@ class Computation:
             rows = race.contenders(kept, net(moves.change))
         if rows is None:
             return None
-        return self._compared(self._exact(self._over(child, rows)), table)
+        return self._stored.compared(self._stored.exact(self._over(child, rows)), table)
 
     def _competing(self, maintenance: TopRows, stored: Snapshot) -> _Moves | None:
         """What changes among the rows that compete, as far as they are stored or can get there."""
@@ -333,16 +318,16 @@ class Computation:
         if found is None:
             return None
         key_set, rows = found
-        touched = self._touched(stored, [places[c] for c in competing.columns], key_set)
+        touched = self._stored.touched(stored, [places[c] for c in competing.columns], key_set)
         if touched.rows is not None and not touched.rows.num_rows:
             return _Moves(rows)
         return _Moves(rows, self._carried(self._planner.frame(touched.plan), maintenance.places))
 
     def _iterate(self, maintenance: Iterate, stored: Snapshot) -> Change | None:
-        kept = self._carried(self._stored(stored), maintenance.places)
+        kept = self._carried(self._stored.flat(stored), maintenance.places)
         derivation = Derivation(self._planner, self._reader, self._changed, self._holder)
         change = derivation.change(maintenance, kept, stored.row_count)
-        return None if change is None else self._netted(change.toDF(*self._layout.names, WEIGHT))
+        return None if change is None else self._stored.netted(change.toDF(*self._layout.names, WEIGHT))
 
     def _over(self, node: Relation, rows: DataFrame) -> DataFrame:
         """The query with other rows in the place of one of its relations."""
@@ -359,91 +344,3 @@ class Computation:
         index = {c.id: i for i, c in enumerate(self._definition.relation.columns)}
         flat = frame.toDF(*[f"c{i}" for i in range(len(frame.columns))])
         return flat.selectExpr(*[f"c{index[place]} AS r{n}" for n, place in enumerate(places)])
-
-    def _against(self, new: DataFrame, old: DataFrame) -> Difference | None:
-        removed = old.toDF(*self._layout.names).selectExpr("*", f"-1L AS {WEIGHT}")
-        added = self._exact(new).selectExpr("*", f"1L AS {WEIGHT}")
-        return self._netted_by_spark(added.unionAll(removed))
-
-    def _exact(self, frame: DataFrame) -> DataFrame:
-        """Columns in the types the table stores."""
-        fields = self._layout.flat.fields
-        spark = frame.sparkSession
-        return frame.toDF(*[f"c{i}" for i in range(len(fields))]).selectExpr(
-            *[f"CAST(c{i} AS {sql_type(spark, f.dataType)}) AS {quote(f.name)}" for i, f in enumerate(fields)]
-        )
-
-    def _stored(self, snapshot: Snapshot) -> DataFrame:
-        return self._tables.rows(snapshot).selectExpr(*self._layout.unpack())
-
-    def _touched(self, stored: Snapshot, columns: Sequence[int], key_set: Plan) -> Located:
-        """The table's rows whose columns, by place, equal the first ones of the key set; each with its place."""
-        if not columns:
-            return self._located(stored)
-        rows = self._found(stored, columns, key_set)
-        plan = None if rows is None else self._as_relation(rows)
-        if plan is not None:
-            exact = len(columns) == 1
-            return Located(plan, rows) if exact else Located(self._with_keys(plan, columns, key_set))
-        names = [f.name for f in self._layout.visible.fields]
-        named = {i: names[c] for i, c in enumerate(columns) if c < len(names)}
-        within = {name: self._holder.ranges(key_set, i) for i, name in named.items()}
-        by_page = self._holder.by_page(key_set, named, stored.prunes_pages)
-        frame = self._tables.rows(stored, within=within).selectExpr(*self._layout.unpack(), *PLACE)
-        return Located(self._with_keys(self._planner.analyzed(frame), columns, key_set, by_page))
-
-    def _located(self, stored: Snapshot) -> Located:
-        """All rows of the table, each with its place."""
-        rows = located(self._tables, stored, self._layout.paths, None, self._reader.most)
-        plan = None if rows is None else self._as_relation(rows)
-        if plan is not None:
-            return Located(plan, rows)
-        frame = self._tables.rows(stored).selectExpr(*self._layout.unpack(), *PLACE)
-        return Located(self._planner.analyzed(frame))
-
-    def _as_relation(self, rows: pa.Table) -> Plan | None:
-        return local_relation(self._tables, rows, with_places(self._layout.flat.fields))
-
-    def _with_keys(
-        self, plan: Plan, columns: Sequence[int], key_set: Plan, by_page: Set[int] = frozenset()
-    ) -> Plan:
-        own = output(plan)
-        return self._holder.semi_join(plan, [(i, own[c]) for i, c in enumerate(columns)], key_set, by_page)
-
-    def _found(self, stored: Snapshot, columns: Sequence[int], key_set: Plan) -> pa.Table | None:
-        """The same rows and perhaps others, found by the driver in the files, if it can."""
-        paths, most, names = self._layout.paths, self._reader.most, self._layout.names
-        asked = {names[c]: self._holder.values(key_set, i) for i, c in enumerate(columns)}
-        known = {name: values for name, values in asked.items() if values is not None}
-        return located(self._tables, stored, paths, known, most)
-
-    def _compared(self, new: DataFrame | None, old: Located) -> Change | None:
-        """The netted change from rows of the table to what they are now."""
-        if self._is_plain:
-            after = None if new is None else self._holder.on_driver(new)
-            before = old.rows
-            if before is None and (new is None or after is not None):
-                held_rows = self._holder.on_driver(old.plan)
-                before = None if held_rows is None else arrow_rows(self._planner, held_rows)
-            if before is not None and (new is None or after is not None):
-                now = None if after is None else arrow_rows(self._planner, after)
-                return difference(now, before, len(PLACE))
-        return self._holder.difference(new, self._planner.frame(old.plan), len(PLACE))
-
-    @property
-    def _is_plain(self) -> bool:
-        """Rows of the table can be compared by the driver."""
-        return all(arrow_type(f.dataType) is not None for f in self._layout.flat.fields)
-
-    def _netted(self, change: DataFrame) -> Change | None:
-        if self._is_plain:
-            rows = self._holder.on_driver(change)
-            if rows is not None:
-                names = self._layout.names
-                found = netted(arrow_rows(self._planner, rows).rename_columns([*names, WEIGHT]), names)
-                return Few(found) if found.num_rows else None
-        return self._netted_by_spark(change)
-
-    def _netted_by_spark(self, change: DataFrame) -> Difference | None:
-        plan = self._holder.netted(change)
-        return None if plan is None else Difference(self._planner.frame(plan))

@@ -21,9 +21,12 @@ from spark_trickle.storage.tables import DeltaTables, Snapshot
 _HELD_BYTES = 256 * 2**20
 _UNPACKED = 4
 """Rows in memory take up about so many times the room that they have in files."""
-_LOOKED_UP, _SCANNED = 10, 50
-"""More rows are looked up in a large source than are held of a change, up to so many times as many: to the driver, each
-of them is as much work as so many rows are that Spark reads."""
+_WHOLE_ROWS = 20_000
+"""Sources with no more rows are read whole by the driver: of larger ones few rows are looked up sooner, and Spark reads
+all of them sooner."""
+_LOOKED_UP, _LOOKED_UP_ROWS, _SCANNED = 10, 200_000, 50
+"""More rows are looked up in a large source than are held of a change, up to so many times as many, or so many in all: to
+the driver, each of them is as much work as so many rows are that Spark reads."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,11 @@ class Moment:
 
     snapshots: Mapping[str, Snapshot] = field(default_factory=dict)
     at: datetime | None = None
+
+
+def rows_to_read(most: int) -> int:
+    """How many rows of a source the driver reads at the most, where it reads all."""
+    return min(most, _WHOLE_ROWS)
 
 
 def rows_to_hold(settings: Settings, *ends: Moment) -> int:
@@ -61,11 +69,15 @@ class VersionReader:
         self, source: str, version: Version, shape: Shape, keys: Mapping[str, Values]
     ) -> AtHand | None:
         snapshot = self._ends[version].snapshots[source]
-        most = min(self.most * _LOOKED_UP, self.most + snapshot.row_count // _SCANNED)
+        most = min(
+            self.most * _LOOKED_UP,
+            self.most + snapshot.row_count // _SCANNED,
+            max(self.most, _LOOKED_UP_ROWS),
+        )
         return look_up(self._tables, snapshot, shape, keys, most)
 
     def whole(self, source: str, version: Version, shape: Shape) -> AtHand | None:
-        return read_whole(self._tables, self._ends[version].snapshots[source], shape, self.most)
+        return read_whole(self._tables, self._ends[version].snapshots[source], shape, rows_to_read(self.most))
 
     def small_change(self, source: str, shape: Shape) -> AtHand | None:
         old, new = (self._ends[version].snapshots[source] for version in (OLD, NEW))
