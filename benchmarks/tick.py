@@ -1,6 +1,6 @@
 """How long a tick of the daemon takes, against the sum of its refreshes.
 
-python -m benchmarks.tick [--rounds 3] [--workers 4] [--json FILE]
+python -m benchmarks.tick [--graphs "graph of 50,diamond"] [--rounds 3] [--workers 4] [--json FILE]
 """
 
 from __future__ import annotations
@@ -67,11 +67,16 @@ def _round(trickle: Trickle, number: int) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
+    parser.add_argument("--graphs", type=lambda text: text.split(","), default=list(GRAPHS))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    results = {name: measure(graph, options.rounds, options.workers) for name, graph in GRAPHS.items()}
+    results = {
+        name: measure(graph, options.rounds, options.workers)
+        for name, graph in GRAPHS.items()
+        if name in options.graphs
+    }
     print(f"{'graph':<15} {'refreshes':>9} {'wall s':>8} {'sum s':>8} {'ratio':>6}")
     for name, rounds in results.items():
         for one in rounds:

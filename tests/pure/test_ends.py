@@ -12,7 +12,7 @@ from spark_trickle.refresh.ends import Moment, rows_to_hold
 
 
 def source(size: int, rows: int) -> Any:
-    return SimpleNamespace(size_in_bytes=size, row_count=rows)
+    return SimpleNamespace(counted=(size, rows))
 
 
 @pytest.mark.parametrize(

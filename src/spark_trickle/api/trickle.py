@@ -178,8 +178,9 @@ class Trickle:
             )
         request = Request(full, query, request_schedule, request_mode, initialize, consistency)
         result = create(request, self._runtime, existing)
-        if result is not None and self._lasting:
-            get_ready(self._table(name), self._runtime)
+        table = self._lookup(full)
+        if table is not None and self._lasting:
+            get_ready(table, self._runtime)
         return result
 
     def alter_stream_table(

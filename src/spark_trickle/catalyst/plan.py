@@ -221,10 +221,11 @@ class Planner:
         return self.logical.Repartition(1, False, plan)
 
     def spread(self, plan: Plan) -> Plan:
-        """Its rows as ones that no longer are at hand: what is done with them is done by jobs."""
+        """The rows of a change as ones that no longer are at hand: what is done with them is done by jobs."""
         frame = self.frame(plan)._jdf
         made = later(scala_object(self.jvm.org.apache.spark.sql.execution, "LogicalRDD"))
-        return made.fromDataset(frame.queryExecution().toRdd(), frame, False)
+        rows = made.fromDataset(frame.queryExecution().toRdd(), frame, False)
+        return self.readdress(rows, output(plan)[:-1], weight=True)
 
     @cached_property
     def driver(self) -> Planner:

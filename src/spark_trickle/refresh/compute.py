@@ -171,8 +171,17 @@ class Computation:
         self._changed = frozenset(self._changed | moved)
         return self._prepared.above(found)
 
+    @property
+    def is_ready(self) -> bool:
+        """The groups that the next refresh, from the old versions on, begins with are at hand."""
+        groups, versions = self._groups, self._versions(self._old)
+        return groups is None or all(
+            groups.get(inner, {n: versions[n] for n in inner.sources}) is not None
+            for inner in self._worth_keeping()
+        )
+
     def get_ready(self) -> None:
-        """Evaluate the groups that the next refresh, from the old versions on, would have to begin with."""
+        """Evaluate those that are not."""
         with calls_put_off(self._planner.spark):
             continuing, versions = self._continuing(), self._versions(self._old)
             for inner in self._worth_keeping():

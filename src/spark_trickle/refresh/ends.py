@@ -44,10 +44,14 @@ def rows_to_read(most: int) -> int:
 
 def rows_to_hold(settings: Settings, *ends: Moment) -> int:
     """How many rows of a change the driver holds: fewer where the sources' rows are wide."""
-    every = [snapshot for end in ends for snapshot in end.snapshots.values()]
-    size, rows = sum(s.size_in_bytes for s in every), sum(s.row_count for s in every)
-    fitting = _HELD_BYTES * rows // (_UNPACKED * size) if size else settings.local_change_rows
-    return max(1, min(settings.local_change_rows, fitting))
+    return min(settings.local_change_rows, rows_that_fit(*ends))
+
+
+def rows_that_fit(*ends: Moment) -> int:
+    """As many rows of the usual width as the driver has room for; fewer where that is not known."""
+    every = [snapshot.counted for end in ends for snapshot in end.snapshots.values()]
+    size, rows = (sum(counts) for counts in zip(*every, strict=True)) if every else (0, 0)
+    return max(1, _HELD_BYTES * rows // (_UNPACKED * size)) if size else _WHOLE_ROWS
 
 
 class VersionReader:
@@ -57,6 +61,7 @@ class VersionReader:
         """`most`: so many rows are held by the driver."""
         self._tables = tables
         self.most = most
+        self._fitting = rows_that_fit(old, new)
         self._ends = {OLD: old, NEW: new}
 
     def rows(self, source: str, version: Version, columns: Sequence[str]) -> DataFrame:
@@ -72,7 +77,7 @@ class VersionReader:
         most = min(
             self.most * _LOOKED_UP,
             self.most + snapshot.row_count // _SCANNED,
-            max(self.most, _LOOKED_UP_ROWS),
+            max(self.most, min(self._fitting, _LOOKED_UP_ROWS)),
         )
         return look_up(self._tables, snapshot, shape, keys, most)
 

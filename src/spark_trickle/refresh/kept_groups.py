@@ -75,6 +75,7 @@ class KeptGroups:
 
     def keep(self, inner: Inner, versions: Versions, rows: pa.Table) -> None:
         if rows.nbytes > self._most_bytes:
+            self.give_up(inner)
             return
         with self._guard:
             self._kept[inner] = _Kept(versions, rows, next(self._uses))

@@ -291,13 +291,21 @@ class Daemon:
             self._refreshed.update(job.tables)
             if self.waiting:
                 return
-            names, self._refreshed = sorted(self._refreshed), set()
+            left, self._refreshed = sorted(self._refreshed), set()
         tables = read_graph(self._runtime.catalog).tables
-        for table in (tables[name] for name in names if name in tables):
+        while left:
+            with self._guard:
+                if self.waiting:
+                    self._refreshed.update(left)
+                    return
+            table = tables.get(left.pop())
+            if table is None:
+                continue
             try:
                 if tidy(table, self._runtime):
                     self._tell(Event("tidied", table.name, job.at))
-                get_ready(table, self._runtime)
+                if table.name in job.tables:  # others may be about to be refreshed
+                    get_ready(table, self._runtime)
             except Exception as error:
                 self._trouble(f"Compacting `{shown(table.name)}` failed: {sentence_of(error)}")
 

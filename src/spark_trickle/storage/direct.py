@@ -39,6 +39,8 @@ from spark_trickle.storage.parquet import (
 from spark_trickle.storage.tables import PHYSICAL, DeltaTables, Snapshot
 
 _WHOLE = {"bigint": pa.int64(), "int": pa.int32(), "smallint": pa.int16(), "tinyint": pa.int8()}
+_LARGEST = 48 * 2**20
+"""Spark makes no relation of the driver of more than that."""
 Path = tuple[str, ...]
 """A column, or one inside a struct, by names."""
 
@@ -155,6 +157,8 @@ def as_leaf(tables: DeltaTables, schema: StructType, rows: pa.Table, shape: Shap
 
 def local_relation(tables: DeltaTables, rows: pa.Table, schema: StructType) -> Plan | None:
     """Rows of this process as a relation of the driver; None where they are too large for one."""
+    if rows.nbytes > _LARGEST:
+        return None
     plan = relation(tables, rows, schema)
     return plan if kind_of(plan) == "LocalRelation" else None
 

@@ -26,7 +26,7 @@ def small_change(tables: DeltaTables, old: Snapshot, new: Snapshot, shape: Shape
     kinds = {f.name: f.dataType.simpleString() for f in new.schema.fields}
     if any(kinds.get(name) != kind for name, kind in shape.used.items()):
         return None
-    change = tables.remember_change(old, new, lambda: _read(tables, old, new, most))
+    change = tables.remember_change(old, new, most, lambda: _read(tables, old, new, most))
     if change is None:
         return None
     rows = netted(change, [c for c in shape.columns if c in shape.used])

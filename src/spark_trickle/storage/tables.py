@@ -158,6 +158,12 @@ class Snapshot:
         return sum(file.size for file in self.by_content.values())
 
     @cached_property
+    def counted(self) -> tuple[int, int]:
+        """Bytes and rows, hidden ones included, of the files that tell how many they are."""
+        files = [file for file in self.by_content.values() if file.written_rows]
+        return sum(file.size for file in files), sum(file.written_rows or 0 for file in files)
+
+    @cached_property
     def row_count(self) -> int:
         """Rows by the files' own counts; a file without statistics counts as empty."""
         return sum(file.rows or 0 for file in self.by_content.values())
@@ -218,7 +224,7 @@ class DeltaTables:
         self._mapper = self._delta.util.JsonUtils.mapper()
         self._kept: OrderedDict[tuple[str, str, int], Snapshot] = OrderedDict()
         self._leaves: WeakKeyDictionary[Snapshot, Any] = WeakKeyDictionary()
-        self._changes: OrderedDict[tuple[str, str, int, int], Any] = OrderedDict()
+        self._changes: OrderedDict[tuple[str, str, int, int, int], Any] = OrderedDict()
         self._whole: WeakKeyDictionary[Snapshot, dict[Any, Any]] = WeakKeyDictionary()
         self._newest: dict[str, _Newest] = {}
         self.commits: OrderedDict[tuple[str, int], Any] = OrderedDict()
@@ -282,9 +288,9 @@ class DeltaTables:
     def latest_snapshot(self, location: str) -> Snapshot:
         return self.snapshot(location, self.latest(location))
 
-    def remember_change(self, old: Snapshot, new: Snapshot, read: Callable[[], Any]) -> Any:
-        """What was read of the change between two versions, once for all who ask."""
-        key = (new.place, new.table_id, old.version, new.version)
+    def remember_change(self, old: Snapshot, new: Snapshot, most: int, read: Callable[[], Any]) -> Any:
+        """What was read of the change between two versions, of so many rows at the most, once for all who ask."""
+        key = (new.place, new.table_id, old.version, new.version, most)
         with self._guard:
             if key in self._changes:
                 self._changes.move_to_end(key)
